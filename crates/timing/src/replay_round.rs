@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::FaultCosts;
 
-/// Seconds that all timed visits took in one round, each way.
+/// Seconds of CPU that all timed visits took in one round, each way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayRound {
     /// Each address depending on the word read before, small pages.
@@ -23,7 +23,7 @@ pub struct ReplayRound {
 pub struct ReplayTimes {
     /// Rounds, in order of time.
     pub rounds: Vec<ReplayRound>,
-    /// Page visits that were timed in each.
+    /// Page visits that were timed in each; a short stretch is passed over several times.
     pub timed_visits: u64,
     /// Stretches of the recording that they came from.
     pub windows: u32,
@@ -39,5 +39,16 @@ impl ReplayRound {
     /// The four times in the order of the fields.
     pub fn times(&self) -> [f64; 4] {
         [self.chained_small, self.chained_huge, self.free_small, self.free_huge]
+    }
+}
+
+impl std::iter::Sum for ReplayRound {
+    fn sum<I: Iterator<Item = Self>>(rounds: I) -> Self {
+        rounds.fold(Self::default(), |sum, round| Self {
+            chained_small: sum.chained_small + round.chained_small,
+            chained_huge: sum.chained_huge + round.chained_huge,
+            free_small: sum.free_small + round.free_small,
+            free_huge: sum.free_huge + round.free_huge,
+        })
     }
 }

@@ -1,10 +1,9 @@
 //! What a first touch costs, zeroing and all: of a small page and of a huge one.
 
-use std::time::Instant;
-
 use lookaside_stats::quantiles;
 use lookaside_timing::FaultCosts;
 
+use super::cpu_clock::CpuInstant;
 use super::error::ReplayError;
 use super::memory::{PageCopy, HUGE, SMALL};
 
@@ -25,12 +24,12 @@ pub fn first_touches() -> Result<FaultCosts, ReplayError> {
             area.advise(0, HUGE_PAGES * HUGE, advice);
             for window in 0..HUGE_PAGES {
                 let pages = HUGE / bytes;
-                let began = Instant::now();
+                let began = CpuInstant::now();
                 for page in 0..pages {
                     area.touch(((window * HUGE + page * bytes) >> 6) as u32);
                 }
                 if time > 0 {
-                    times.push(began.elapsed().as_secs_f64() * 1e6 / pages as f64);
+                    times.push(began.seconds() * 1e6 / pages as f64);
                 }
             }
             area.advise(0, HUGE_PAGES * HUGE, libc::MADV_DONTNEED);

@@ -4,6 +4,7 @@
 //! The visits' offsets within 2 MiB windows are kept, so that page-table lines are shared as in the program; the windows
 //! themselves lie one after another in memory of ours, which is read and never the program's.
 
+mod cpu_clock;
 mod error;
 mod first_touch;
 mod memory;
@@ -21,6 +22,11 @@ use pass::{Pass, ReplaySteps};
 /// Rounds at the most, and the fewest that give an interval.
 const MOST_ROUNDS: usize = 15;
 const FEWEST_ROUNDS: usize = 5;
+
+/// A round takes so long at least: one of a few milliseconds is at the mercy of a single interruption.
+const SHORTEST_ROUND: Duration = Duration::from_millis(150);
+/// Passes of one round at the most.
+const MOST_PASSES: u32 = 100;
 
 /// What a replay may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,17 +52,23 @@ pub fn replay(
     let memory = ReplayMemory::new(&slots, &windows, stop)?;
     let faults = first_touches()?;
     let steps: Vec<ReplaySteps> = windows.iter().map(|window| ReplaySteps::new(window, &slots)).collect();
+    // A round that does not count: it warms the memory, and tells how long one takes.
+    let warming = Instant::now();
+    round(&steps, &memory, false);
+    let once = warming.elapsed().as_secs_f64().max(1e-6);
+    let passes = (SHORTEST_ROUND.as_secs_f64() / once).ceil().clamp(1.0, f64::from(MOST_PASSES)) as u32;
     let mut rounds = Vec::new();
     let rounds_began = Instant::now();
     while rounds.len() < MOST_ROUNDS && (rounds.len() < FEWEST_ROUNDS || rounds_began.elapsed() < budget.time) {
         if stop() {
             return Err(ReplayError::Stopped);
         }
-        rounds.push(round(&steps, &memory, rounds.len() % 2 == 1));
+        let huge_first = rounds.len() % 2 == 1;
+        rounds.push((0..passes).map(|_| round(&steps, &memory, huge_first)).sum());
     }
     Ok(ReplayTimes {
         rounds,
-        timed_visits: steps.iter().map(ReplaySteps::timed_visits).sum(),
+        timed_visits: u64::from(passes) * steps.iter().map(ReplaySteps::timed_visits).sum::<u64>(),
         windows: windows.len() as u32,
         huge_bytes: memory.huge_bytes(),
         faults,

@@ -1,10 +1,10 @@
 //! One pass over a window's visits, timed.
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use lookaside_timing::VisitWindow;
 
+use super::cpu_clock::CpuInstant;
 use super::memory::ReplaySlots;
 
 /// How visits depend on each other.
@@ -42,7 +42,7 @@ impl ReplaySteps {
         (self.visits.len() - self.timed.0) as u64
     }
 
-    /// Seconds of the timed visits, after the others.
+    /// Seconds of CPU of the timed visits, after the others.
     pub fn time(&self, base: u64, pass: Pass) -> f64 {
         let run = match pass {
             Pass::Chained => chained,
@@ -51,9 +51,9 @@ impl ReplaySteps {
         let (warming, timed) = self.visits.split_at(self.timed.0);
         let (warming_others, timed_others) = self.others.split_at(self.timed.1);
         black_box(run(base, warming, warming_others));
-        let began = Instant::now();
+        let began = CpuInstant::now();
         black_box(run(base, timed, timed_others));
-        began.elapsed().as_secs_f64()
+        began.seconds()
     }
 }
 
