@@ -1,0 +1,1 @@
+"""What `tools/truth` runs, measures and prints."""
