@@ -125,3 +125,17 @@ fn the_first_line_is_the_verdict() {
     assert!(lines.next().is_some_and(|line| line.starts_with("Huge pages: ")), "{text}");
     assert!(text.contains("\nnatively  "), "{text}");
 }
+
+#[test]
+fn our_own_programs_run_under_the_recorder() {
+    if !have_valgrind() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let trace = folder.path().join("w.lkt");
+    let workload = [env!("CARGO_BIN_EXE_lookaside"), "workload", "hashjoin", "--size", "1M", "--pages", "asis"];
+    let record = ["record", "--backend", "valgrind", "-o", trace.to_str().expect("text path"), "--"];
+    let output = run(&[&record[..], &workload[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains("checksum"), "{}", stdout(&output));
+}
