@@ -4,7 +4,7 @@ use lookaside_report::{num, Bar, Cell, Column, Paint, Section, Table};
 use lookaside_techniques::{Analysis, Remedy};
 
 use super::seeing::is_sampled;
-use super::totals::{near, Savings};
+use super::totals::{near, Savings, Totals};
 
 /// Shares of translation cycles between which a remedy makes no difference worth a colour.
 const NO_DIFFERENCE: f64 = 0.01;
@@ -22,8 +22,9 @@ pub fn section(analysis: &Analysis) -> Section {
     .caption("What would help, best first")
     .shown(6, 1)
     .of("remedy", "remedies");
+    let totals = Totals::of(analysis);
     for remedy in &analysis.remedies {
-        let savings = Savings::of(remedy);
+        let savings = Savings::of(remedy, &totals);
         let paint = match savings.of_translation {
             saved if saved >= NO_DIFFERENCE => Paint::Good,
             saved if saved <= -NO_DIFFERENCE => Paint::Bad,

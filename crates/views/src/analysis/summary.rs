@@ -40,7 +40,7 @@ fn exact(analysis: &Analysis, document: &mut Document) {
         rest = rest.strong(name(row)).plain(causes);
     }
     if let Some(best) = analysis.remedies.first() {
-        let saved = Savings::of(best).of_translation;
+        let saved = Savings::of(best, &totals).of_translation;
         if saved > 0.0 {
             let saves = format!(" would save {}{} of it.", near(best), num::percent(saved));
             let space = if rest.is_empty() { "" } else { " " };
@@ -171,8 +171,9 @@ fn helps(analysis: &Analysis) -> Card {
             RichText::painted(Paint::Dim, words)
         }
     };
+    let totals = Totals::of(analysis);
     let items = analysis.remedies.iter().take(TOP).map(|remedy| {
-        let saved = Savings::of(remedy).of_translation;
+        let saved = Savings::of(remedy, &totals).of_translation;
         CardItem {
             label: remedy.what.clone(),
             value: format!("{}{}", near(remedy), num::percent(saved)),

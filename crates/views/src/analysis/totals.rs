@@ -73,19 +73,21 @@ pub fn share(analysis: &Analysis, row: &NamedCost) -> f64 {
 pub struct Savings {
     /// Of translation cycles, 1 = all; negative = it costs.
     pub of_translation: f64,
-    /// Of all modelled cycles.
+    /// Of all modelled cycles: what translation is of them, times the above. One scale, whatever part of the run the row was
+    /// computed over.
     pub of_all: f64,
     /// Walks with it in walks without it.
     pub walks_left: f64,
 }
 
 impl Savings {
-    /// Of one remedy.
-    pub fn of(remedy: &Remedy) -> Self {
+    /// Of one remedy, in a run of these totals.
+    pub fn of(remedy: &Remedy, totals: &Totals) -> Self {
         let saved = remedy.base_translation_cycles - remedy.translation_cycles;
+        let of_translation = num::share(saved, remedy.base_translation_cycles);
         Self {
-            of_translation: num::share(saved, remedy.base_translation_cycles),
-            of_all: num::share(saved, remedy.base_modelled_cycles),
+            of_translation,
+            of_all: of_translation * totals.share,
             walks_left: num::share(remedy.walks as f64, remedy.base_walks as f64),
         }
     }

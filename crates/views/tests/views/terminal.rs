@@ -93,6 +93,21 @@ fn a_measured_gain_stands_below_the_predicted_one() {
 }
 
 #[test]
+fn a_row_over_a_part_of_the_run_is_on_the_scale_of_all() {
+    // A part in which translation costs a quarter of what it costs in all.
+    let mut analysis = common::exact();
+    let row = &mut analysis.remedies[0];
+    (row.accesses_share, row.base_modelled_cycles) = (0.16, row.base_modelled_cycles * 4.0 * 0.16);
+    for cycles in [&mut row.translation_cycles, &mut row.base_translation_cycles] {
+        *cycles *= 0.16;
+    }
+    let text = common::text_of(&analysis, &WIDE);
+    let line = text.lines().find(|line| line.starts_with("huge pages everywhere")).expect("the row");
+    // 93.9 % of the 27.9 % that translation costs.
+    assert!(line.contains("−93.9 %") && line.contains("−26.2 %"), "{line}");
+}
+
+#[test]
 fn nothing_seen() {
     check("empty-100.txt", &common::text_of(&common::empty(), &WIDE));
 }
