@@ -87,6 +87,9 @@ impl PredictedGain {
     /// From seconds saved in walks and in hits of later levels (negative: spent). Each part moves both ends by itself, so what
     /// costs makes the low end lower, whatever the other part saves. `None` of what is no number, or of no time.
     pub fn of_parts(walk_seconds: f64, hit_seconds: f64, of_seconds: f64, of: Denominator) -> Option<Self> {
+        if !walk_seconds.is_finite() || !hit_seconds.is_finite() {
+            return None; // the lesser of a number and of none is the number
+        }
         let parts = [(walk_seconds, walk_seconds / WALKS_AT_ONCE), (hit_seconds, 0.0)];
         let least: f64 = parts.iter().map(|(shown, hidden)| shown.min(*hidden)).sum();
         let most: f64 = parts.iter().map(|(shown, hidden)| shown.max(*hidden)).sum();

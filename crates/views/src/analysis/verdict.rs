@@ -73,7 +73,10 @@ fn percent(ratio: f64) -> String {
 fn whole(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;
     let text = if percent.abs() < 9.95 { format!("{percent:.1}") } else { format!("{percent:.0}") };
-    text.strip_suffix(".0").map_or(text.clone(), str::to_string).replace('-', "−").replace("−0", "0")
+    match text.strip_suffix(".0").unwrap_or(&text) {
+        "-0" => "0".into(),
+        text => text.replace('-', "−"),
+    }
 }
 
 fn measured_paint(time: &TimeRatio) -> Paint {
