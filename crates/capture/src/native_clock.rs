@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lookaside_timing::{CodePlace, NativeClock, SampledPlace};
-use lookaside_trace::{Block, Event, FilterWindow, Granularity};
+use lookaside_trace::{Block, Event};
 
 use crate::backends::{prepare_child, start_sampling, ChildSetup};
-use crate::{CaptureError, ChildEnd, ProgramControl, RecordRequest, RecordTarget, RecorderBackend, Recording, Symbols};
+use crate::{CaptureError, ChildEnd, ProgramControl, RecordRequest, RecordTarget, Recording, Symbols};
 
 /// Samples a second of each thread's CPU time: the most that costs less than 2 % (docs/sampling.md).
 const SAMPLE_HZ: u32 = 1000;
@@ -72,17 +72,7 @@ fn sampled(
     input: Option<File>,
     started: &mut dyn FnMut(Arc<dyn ProgramControl>),
 ) -> Result<(ChildEnd, Places), CaptureError> {
-    let request = RecordRequest {
-        target: RecordTarget::Command(command.to_vec()),
-        backend: Some(RecorderBackend::Sample),
-        granularity: Granularity::Byte,
-        filter_log2_classes: 0,
-        filter_window: FilterWindow::default(),
-        filter_stores_apart: false,
-        filter_unified: false,
-        fetches: false,
-        sample_hz: SAMPLE_HZ,
-    };
+    let request = RecordRequest::sampling(RecordTarget::Command(command.to_vec()), SAMPLE_HZ);
     let Recording { mut source, control, .. } = start_sampling(&request, ChildSetup::Aside(input))?;
     let control: Arc<dyn ProgramControl> = Arc::from(control);
     started(Arc::clone(&control));

@@ -46,3 +46,20 @@ pub struct RecordRequest {
     /// Samples per second of each thread's CPU time (sampling only).
     pub sample_hz: u32,
 }
+
+impl RecordRequest {
+    /// The clock sampler's, which filters nothing.
+    pub fn sampling(target: RecordTarget, sample_hz: u32) -> Self {
+        Self {
+            target,
+            backend: Some(RecorderBackend::Sample),
+            granularity: Granularity::Byte,
+            filter_log2_classes: 0,
+            filter_window: FilterWindow::default(),
+            filter_stores_apart: false,
+            filter_unified: false,
+            fetches: false,
+            sample_hz,
+        }
+    }
+}

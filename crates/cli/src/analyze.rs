@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use lookaside_capture::{ChildEnd, ProgramControl, RecordRequest, RecordTarget};
+use lookaside_capture::{inspect_program, ChildEnd, ProgramControl, ProgramIsa, RecordRequest, RecordTarget};
 use lookaside_engine::{curve, Filter, Outcome, Setup};
 use lookaside_techniques::huge_gain::HugeGain;
 use lookaside_techniques::sampled::SampleTally;
@@ -103,6 +103,10 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         _ if args.trace.is_some() => NativeTiming::without("a trace has no time of its own"),
         _ if args.once => NativeTiming::without("the program ran under the recorder only (--once)"),
         None => NativeTiming::without("samples count nothing; --exact can tell"),
+        // Some systems would run it all the same, in an emulator: that is no time of its own.
+        Some(_) if inspect_program(&args.command)?.isa != ProgramIsa::Native => {
+            NativeTiming::without("the program is for another processor")
+        }
         Some(_) if broke_off || !analysis.complete => NativeTiming::without("the program was not seen to its end"),
         Some(visits) => {
             let (end, notes) = (analysis.child_exit, &mut analysis.notes);

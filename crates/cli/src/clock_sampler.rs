@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lookaside_capture::{ProgramControl, RecordRequest, RecordTarget, RecorderBackend, Recording};
+use lookaside_capture::{ProgramControl, RecordRequest, RecordTarget, Recording};
 use lookaside_runtime::hugepages::AddressSampler;
-use lookaside_trace::{Block, FilterWindow, Granularity};
+use lookaside_trace::Block;
 
 /// Samples a second of each thread's CPU time: the most that stays below 2 % (docs/sampling.md).
 pub const SAMPLE_HZ: u32 = 1000;
@@ -17,17 +17,7 @@ pub struct ClockSampler;
 
 impl AddressSampler for ClockSampler {
     fn sample(&self, pid: u32, time: Duration, stop: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
-        let request = RecordRequest {
-            target: RecordTarget::Pid(pid),
-            backend: Some(RecorderBackend::Sample),
-            granularity: Granularity::Byte,
-            filter_log2_classes: 0,
-            filter_window: FilterWindow::default(),
-            filter_stores_apart: false,
-            filter_unified: false,
-            fetches: false,
-            sample_hz: SAMPLE_HZ,
-        };
+        let request = RecordRequest::sampling(RecordTarget::Pid(pid), SAMPLE_HZ);
         let end = Instant::now() + time;
         let Recording { source, control, .. } = lookaside_capture::start(&request).map_err(|e| e.to_string())?;
         let control: Arc<dyn ProgramControl> = Arc::from(control);

@@ -50,7 +50,7 @@ pub fn replay(
     let began = Instant::now();
     let (windows, slots) = fitting(windows, budget.bytes)?;
     let memory = ReplayMemory::new(&slots, &windows, stop)?;
-    let faults = first_touches()?;
+    let faults = first_touches(budget.bytes.saturating_sub(slots.bytes()))?;
     let steps: Vec<ReplaySteps> = windows.iter().map(|window| ReplaySteps::new(window, &slots)).collect();
     // A round that does not count: it warms the memory, and tells how long one takes.
     let warming = Instant::now();
