@@ -14,6 +14,20 @@
 
 #define RUN(user, ...) run(user, (char *const[]){ PROGRAM, __VA_ARGS__, NULL })
 
+#define BAKED_BY_AUTO "run", "--bake", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M", "--rounds", "4"
+
+/*
+ * Runs a program of two to three seconds beside its baker; the baker starts within these, or the machine was held up
+ * and it is done again.
+ */
+#define RUN_BAKED(code, ...)                                                              \
+	do {                                                                              \
+		int tries_ = 0;                                                           \
+		do {                                                                      \
+			(code) = RUN(1000, __VA_ARGS__);                                  \
+		} while (!(code) && strstr(said, "baked 0 of 1 processes") && ++tries_ < 5); \
+	} while (0)
+
 void baker(void)
 {
 	char pid_text[16], *at;
@@ -37,11 +51,11 @@ void baker(void)
 	expect(code == 2 && strstr(said, "another user's"), "user 1001 may not");
 	end(pid);
 
-	code = RUN(1000, "run", "--bake=module,stride=16", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M",
-		   "--rounds", "4");
+	RUN_BAKED(code, "run", "--bake=module,stride=16", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M",
+		  "--rounds", "4");
 	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "at the end: baking"),
 	       "an unmodified program is baked by the module");
-	code = RUN(1000, "run", "--bake", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M", "--rounds", "4");
+	RUN_BAKED(code, BAKED_BY_AUTO);
 	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "by module;"),
 	       "and auto chooses it where it is");
 }
@@ -57,7 +71,7 @@ void baker_without_module(void)
 	expect(code == 2 && strstr(said, hint), "without it baking says how to load it");
 	code = RUN(0, "run", "--bake=module", "--", PROGRAM, "workload", "list");
 	expect(code == 2 && strstr(said, hint), "and so does running");
-	code = RUN(1000, "run", "--bake", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M", "--rounds", "4");
+	RUN_BAKED(code, BAKED_BY_AUTO);
 	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "by prefetch:t0;"),
 	       "auto does without it");
 }
