@@ -19,7 +19,7 @@ use crate::verdict::HugePageVerdict;
 /// What is known of the gain by huge pages.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct HugeGain {
-    /// The answer: of CPU time in all, page faults too.
+    /// The answer: of user time.
     #[serde(default)]
     pub verdict: Option<HugePageVerdict>,
     /// What is foreseen of user time; `None` = nothing was modelled, or huge pages can change nothing.
@@ -56,6 +56,9 @@ impl HugeGain {
 pub struct MeasuredGain {
     /// Complete rounds.
     pub rounds: u32,
+    /// CPU time, in user mode and in the kernel: page faults too. `None` = some run did none that was counted.
+    #[serde(default)]
+    pub cpu: Option<TimeRatio>,
     /// CPU time in user mode, of all threads: what the prediction is of. `None` = some run took none that could be counted.
     pub user: Option<TimeRatio>,
     /// From start to end: page faults, zeroing and waiting are in it.

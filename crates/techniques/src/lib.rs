@@ -23,6 +23,7 @@
 mod analysis;
 pub mod bake;
 pub mod color;
+mod cost_curve;
 mod gain_evidence;
 pub mod heat;
 pub mod huge_gain;
@@ -32,6 +33,7 @@ pub mod names;
 pub mod plan;
 mod predicted_gain;
 pub mod profile;
+mod recent_pages;
 pub mod remedies;
 mod remedy;
 pub mod sampled;

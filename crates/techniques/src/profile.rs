@@ -3,7 +3,7 @@
 //!
 //! Three threads: the caller's pulls blocks; one runs the engine; one keeps curve, heat and spool.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,16 @@ use std::thread;
 
 use crossbeam_channel::{bounded, Receiver, Sender};
 use lookaside_engine::{curve::CurveBuilder, run_many, Engine, Outcome, RegionRow, RunEnd, Setup};
+use lookaside_machine::{Machine, PageSize, Serves, Tlb};
 use lookaside_timing::{CodePlace, SiteCounts, VisitWindow};
 use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 use thiserror::Error;
 
+use crate::cost_curve::CostCurve;
 use crate::heat::HeatBuilder;
 use crate::remedies::{compare, rank, variants, RemedyVariant};
 use crate::spool::Spool;
-use crate::visits::{cut_windows, HugeWindows, VisitCounts};
+use crate::visits::{cut_windows, visits_of, window_places, HugeWindows};
 use crate::window::SampledWindows;
 use crate::{HeatMap, MissCurve, Namer, Remedy};
 
@@ -40,8 +42,10 @@ pub struct Profile {
     pub curve: MissCurve,
     /// Accesses over time and address, still unnamed.
     heat: HeatBuilder,
-    /// Page visits by instruction.
-    visits: VisitCounts,
+    /// How translation's costs add up over the page visits.
+    costs: CostCurve,
+    /// Small pages that the first TLB level holds.
+    first_level: usize,
     spool: Spool,
     /// Parts of the input that could not be read.
     pub damage: Vec<Damage>,
@@ -51,7 +55,7 @@ pub struct Profile {
 
 /// What a run's timing is made from.
 pub struct ProfiledVisits {
-    /// All page visits.
+    /// All accesses that miss the first TLB level.
     pub total: u64,
     /// Those of each instruction, and what their translation costs in the model.
     pub sites: BTreeMap<CodePlace, SiteCounts>,
@@ -87,16 +91,22 @@ impl Profile {
     /// kept in the profile: what was seen before it counts.
     pub fn record(source: &mut dyn Source, base: &Setup, watch: &mut Watcher) -> Result<Self, ProfileError> {
         let mut engine = Engine::new(base.clone())?;
+        let first_level = first_level_entries(&base.machine);
         let mut aside = Aside::new(source.info())?;
         let mut error = None;
-        let (engine, aside) = thread::scope(|scope| {
+        let ((engine, costs), aside) = thread::scope(|scope| {
             let (to_engine, engine_blocks) = bounded::<Arc<Block>>(BLOCKS_IN_FLIGHT);
             let (to_aside, aside_blocks) = bounded::<Arc<Block>>(BLOCKS_IN_FLIGHT);
             let (give_back, returned) = bounded::<Block>(4 * BLOCKS_IN_FLIGHT);
             let give_back_too = give_back.clone();
             let run_engine = scope.spawn(move || {
-                consume(&engine_blocks, &give_back, |block| engine.run(block));
-                engine
+                let (mut visits, mut costs) = (0, CostCurve::default());
+                consume(&engine_blocks, &give_back, |block| {
+                    engine.run(block);
+                    visits += visits_of(block).count() as u64;
+                    costs.push(visits, engine.clock().translation_cycles);
+                });
+                (engine, costs)
             });
             let run_aside = scope.spawn(move || {
                 consume(&aside_blocks, &give_back_too, |block| aside.run(block));
@@ -122,12 +132,13 @@ impl Profile {
             drop((to_engine, to_aside));
             (join(run_engine), join(run_aside))
         });
-        let Aside { curve, heat, visits, spool } = aside;
+        let Aside { curve, heat, spool } = aside;
         Ok(Self {
             outcome: engine.outcome(),
             curve: curve.finish(),
             heat,
-            visits,
+            costs,
+            first_level,
             spool,
             damage: source.damage().to_vec(),
             error,
@@ -154,18 +165,18 @@ impl Profile {
         asked: &dyn Fn(&RegionRow) -> bool,
     ) -> Result<ProfiledVisits, ProfileError> {
         let huge = HugeWindows::new(&self.outcome.regions, asked);
-        let total = self.visits.total();
+        let places = window_places(&self.costs, self.outcome.data.cost.l1_misses);
         self.spool.finish();
         let mut reader = self.spool.open().map_err(ProfileError::Spool)?;
-        let windows = cut_windows(&mut reader, total, &huge).map_err(|e| ProfileError::Spool(io::Error::other(e)))?;
-        let cycles: HashMap<(u32, u64), f64> =
-            self.outcome.instructions_rows.iter().map(|row| ((row.process, row.ip), row.cost.cycles())).collect();
+        let windows = cut_windows(&mut reader, &places, &huge, self.first_level)
+            .map_err(|e| ProfileError::Spool(io::Error::other(e)))?;
         let mut sites: BTreeMap<CodePlace, SiteCounts> = BTreeMap::new();
-        for (&(process, ip), &visits) in self.visits.by_instruction() {
-            let site = sites.entry(place(process, ip)).or_default();
-            site.visits += visits;
-            site.translation_cycles += cycles.get(&(process, ip)).copied().unwrap_or(0.0);
+        for row in &self.outcome.instructions_rows {
+            let site = sites.entry(place(row.process, row.ip)).or_default();
+            site.visits += row.cost.l1_misses;
+            site.translation_cycles += row.cost.cycles();
         }
+        let total = sites.values().map(|site| site.visits).sum();
         let (small_pages, huge_pages) = huge.touched(&self.outcome);
         let (all_pages, _) = HugeWindows::new(&self.outcome.regions, &|_| true).touched(&self.outcome);
         let unasked_pages = all_pages.saturating_sub(small_pages);
@@ -231,6 +242,13 @@ fn side_by_side(tried: &[RemedyVariant], outcomes: &[Outcome], whole: &Outcome, 
     rows
 }
 
+/// Entries for small pages that a load may find in the first TLB level.
+fn first_level_entries(machine: &Machine) -> usize {
+    let holds =
+        |tlb: &&Tlb| tlb.level == 1 && tlb.serves.contains(&Serves::Load) && tlb.page_sizes.contains(&PageSize::K4);
+    machine.tlbs.iter().filter(holds).map(|tlb| tlb.entries as usize).sum()
+}
+
 /// Runs `work` on every block and gives its memory back when nobody else holds it.
 fn consume(blocks: &Receiver<Arc<Block>>, give_back: &Sender<Block>, mut work: impl FnMut(&Block)) {
     for block in blocks {
@@ -250,7 +268,6 @@ fn join<T>(handle: thread::ScopedJoinHandle<'_, T>) -> T {
 struct Aside {
     curve: CurveBuilder,
     heat: HeatBuilder,
-    visits: VisitCounts,
     spool: Spool,
 }
 
@@ -259,7 +276,6 @@ impl Aside {
         Ok(Self {
             curve: CurveBuilder::beyond(info.filter_window),
             heat: HeatBuilder::default(),
-            visits: VisitCounts::default(),
             spool: Spool::new(info)?,
         })
     }
@@ -267,7 +283,6 @@ impl Aside {
     fn run(&mut self, block: &Block) {
         self.curve.run(block);
         self.heat.run(block);
-        self.visits.run(block);
         self.spool.run(block);
     }
 }

@@ -1,27 +1,26 @@
-//! The answer in one value: what huge pages gain of the program's CPU time, nothing, or that nobody can tell.
+//! The answer in one value: what huge pages gain of the program's user time, nothing, or that nobody can tell.
 
 use lookaside_machine::Machine;
-use lookaside_timing::SavedSeconds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gain_evidence::GainEvidence;
 use crate::predicted_gain::{times_as_fast, PredictedGain, PredictionBasis};
 
-/// What huge pages would do for the program's CPU time: user and system, page faults and zeroing too.
+/// What huge pages would do for the program's user time. Page faults are a bill beside it ([`lookaside_timing::FaultBill`]).
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum HugePageVerdict {
     /// It becomes faster, or slower.
     Changes {
-        /// CPU seconds with small pages ÷ with huge ones: the best guess.
+        /// User seconds with small pages ÷ with huge ones: the best guess.
         ratio: f64,
         /// Lower end of the interval.
         least: f64,
         /// Upper end of it.
         most: f64,
     },
-    /// Nothing worth the trouble.
+    /// Nothing worth the trouble, of page faults neither.
     Nothing {
         /// The ratio is this at the most.
         most: f64,
@@ -49,34 +48,24 @@ impl HugePageVerdict {
         if cpu <= 0.0 {
             return unknown("the program took no CPU time that could be counted");
         }
-        let faults = evidence.faults.and_then(|bill| bill.saved);
-        match (predicted.filter(|predicted| predicted.basis == PredictionBasis::Replay), faults) {
-            (Some(user), Some(faults)) => Self::of(
-                SavedSeconds {
-                    least: user.least_saved_seconds + faults.least,
-                    best: user.saved_seconds + faults.best,
-                    most: user.most_saved_seconds + faults.most,
-                },
-                cpu,
-            ),
-            _ => {
-                // Without replays: all walks at the worst, and every second in the kernel.
-                let bound = walks_at_worst(evidence) + native.system_seconds;
-                match times_as_fast(bound, cpu) {
-                    Some(most) if most < NOTHING => Self::Nothing { most },
-                    _ => unknown(evidence.saved.err().unwrap_or("its page faults' cost is not known")),
-                }
-            }
-        }
+        let Some(user) = predicted.filter(|predicted| predicted.basis == PredictionBasis::Replay) else {
+            // Without replays: all walks at the worst, and every second in the kernel.
+            let bound = walks_at_worst(evidence) + native.system_seconds;
+            return match times_as_fast(bound, cpu) {
+                Some(most) if most < NOTHING => Self::Nothing { most },
+                _ => unknown(evidence.saved.err().unwrap_or("nothing was replayed")),
+            };
+        };
+        let faults = evidence.faults.and_then(|bill| bill.saved).map_or(native.system_seconds, |saved| saved.most);
+        Self::of(user, times_as_fast(faults, cpu).is_some_and(|most| most < NOTHING))
     }
 
-    fn of(saved: SavedSeconds, cpu: f64) -> Self {
-        let [least, ratio, most] = [saved.least, saved.best, saved.most].map(|saved| times_as_fast(saved, cpu));
-        let (Some(least), Some(ratio), Some(most)) = (least, ratio, most) else {
+    fn of(user: &PredictedGain, no_faults: bool) -> Self {
+        let PredictedGain { least_ratio: Some(least), ratio: Some(ratio), most_ratio: Some(most), .. } = *user else {
             return Self::Unknown { why: "more is saved than there is: the runs do not fit together".into() };
         };
         match () {
-            () if (2.0 - NOTHING..NOTHING).contains(&least) && most < NOTHING => Self::Nothing { most },
+            () if no_faults && ratio > 2.0 - NOTHING && most < NOTHING => Self::Nothing { most },
             () if least < NOTHING && most > 2.0 - NOTHING && most - least > WIDEST => Self::Unknown {
                 why: format!("between {least:.2} and {most:.2} times as fast; --measure runs it with and without them"),
             },

@@ -5,56 +5,29 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use foldhash::fast::FixedState;
 use lookaside_engine::{Outcome, RegionRow};
 use lookaside_timing::{VisitLine, VisitWindow};
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
 
-/// Stretches that are replayed, spread evenly over the run.
-const WINDOWS: u64 = 8;
-/// Visits of one: half of them warm caches, which then have seen more page-table lines (eight pages each) than the
-/// second caches of today's cores hold lines.
-const WINDOW_VISITS: u64 = 150_000;
+use crate::cost_curve::{CostCurve, WindowPlace};
+use crate::recent_pages::{PageKey, RecentPages};
 
-/// Counts visits by instruction while blocks go by.
-#[derive(Clone, Debug, Default)]
-pub struct VisitCounts {
-    total: u64,
-    by_ip: HashMap<(u32, u64), u64>,
-    /// The last instruction's visits, not in the map yet.
-    run: ((u32, u64), u64),
-}
+/// Stretches that are replayed at the most.
+const WINDOWS: u64 = 16;
+/// Visits of one that miss the first TLB level, and are timed.
+const WINDOW_MISSES: u64 = 75_000;
+/// Visits of one, missing or not, at the most: looking at them takes time.
+const MOST_WINDOW_VISITS: u64 = 1 << 20;
+/// So many visits before a window are looked at for what the caches and TLBs hold when it begins.
+const WARMING_VISITS: u64 = 1 << 20;
+/// Of the pages visited there the last so many are read before the timed visits: more than any second-level TLB has
+/// entries (3072 in Zen 4), and with four lines each more than the second caches of today's cores hold.
+const WARMING_PAGES: usize = 1 << 13;
 
-impl VisitCounts {
-    /// Counts a block.
-    pub fn run(&mut self, block: &Block) {
-        for (at, _) in block.kind.iter().enumerate().filter(|(_, kind)| **kind != Kind::Fetch) {
-            let key = (block.process, block.ip.get(at).copied().unwrap_or(0));
-            if key != self.run.0 {
-                self.flush();
-                self.run.0 = key;
-            }
-            self.run.1 += 1;
-        }
-    }
-
-    /// All visits.
-    pub fn total(&self) -> u64 {
-        self.total + self.run.1
-    }
-
-    /// Visits by process and instruction (0 = not recorded).
-    pub fn by_instruction(&mut self) -> &HashMap<(u32, u64), u64> {
-        self.flush();
-        &self.by_ip
-    }
-
-    fn flush(&mut self) {
-        let (key, count) = std::mem::take(&mut self.run);
-        if count > 0 {
-            *self.by_ip.entry(key).or_default() += count;
-            self.total += count;
-        }
-    }
+/// Places of a block's page visits.
+pub fn visits_of(block: &Block) -> impl Iterator<Item = usize> + '_ {
+    block.kind.iter().enumerate().filter(|(_, kind)| **kind != Kind::Fetch).map(|(at, _)| at)
 }
 
 /// The program's memory that huge pages could hold: 2 MiB windows that lie wholly in anonymous memory or the heap, as far
@@ -107,12 +80,25 @@ impl HugeWindows {
     }
 }
 
-/// Cuts windows out of a recording of `total` visits.
+/// Where to cut windows out of a run, of whose visits `misses` miss the first TLB level.
+pub fn window_places(curve: &CostCurve, misses: u64) -> Vec<WindowPlace> {
+    let visits_a_miss = curve.visits() as f64 / misses.max(1) as f64;
+    let length = (WINDOW_MISSES as f64 * visits_a_miss) as u64;
+    curve.places(WINDOWS, length.clamp(WINDOW_MISSES, MOST_WINDOW_VISITS))
+}
+
+/// Cuts windows out of a recording. Visits to one of the `first_level` pages visited last are none of theirs: the first TLB
+/// level holds these pages, small or huge. What they touched belongs to the visit that brought the page in.
 ///
 /// # Errors
 /// A recording that can't be read on.
-pub fn cut_windows(source: &mut dyn Source, total: u64, huge: &HugeWindows) -> Result<Vec<VisitWindow>, TraceError> {
-    let mut cutter = WindowCutter::new(source.info(), total, huge);
+pub fn cut_windows(
+    source: &mut dyn Source,
+    places: &[WindowPlace],
+    huge: &HugeWindows,
+    first_level: usize,
+) -> Result<Vec<VisitWindow>, TraceError> {
+    let mut cutter = WindowCutter::new(source.info(), places, huge, first_level);
     let mut block = Block::default();
     while source.next_block(&mut block)? {
         cutter.run(&block);
@@ -120,36 +106,53 @@ pub fn cut_windows(source: &mut dyn Source, total: u64, huge: &HugeWindows) -> R
     Ok(cutter.finish())
 }
 
+/// The last visit to a page before a window.
+#[derive(Clone, Copy)]
+struct LastVisit {
+    seen: u64,
+    addr: u64,
+    lines: u64,
+}
+
 struct WindowCutter<'a> {
     huge: &'a HugeWindows,
     stores_apart: bool,
-    /// Visits from one window's begin to the next one's, and of a window.
-    every: u64,
-    length: u64,
+    /// Places that are not begun yet.
+    places: std::iter::Peekable<std::iter::Copied<std::slice::Iter<'a, WindowPlace>>>,
     seen: u64,
-    /// Processes in order of appearance.
-    numbers: HashMap<u32, u32>,
+    /// Processes in order of appearance, and their numbers in it.
+    processes: Vec<u32>,
+    numbers: HashMap<u32, u32, FixedState>,
     done: Vec<VisitWindow>,
-    /// Of the window that is made: lines, and which other lines of their pages.
+    /// The window that is made.
+    place: Option<WindowPlace>,
+    /// Its lines, and which other lines of their pages; the first so many are not timed.
     visits: Vec<(VisitLine, u64)>,
-    /// The visit that each page is there by: by process, page and table.
-    open: HashMap<(u32, u64, bool), usize>,
+    warming: usize,
+    /// The pages that the first TLB level holds.
+    recent: RecentPages,
+    /// The visit that each page is there by.
+    open: HashMap<PageKey, usize, FixedState>,
+    /// The pages visited before the next window.
+    before: HashMap<PageKey, LastVisit, FixedState>,
 }
 
 impl<'a> WindowCutter<'a> {
-    fn new(info: &TraceInfo, total: u64, huge: &'a HugeWindows) -> Self {
-        let windows = WINDOWS.min(total.div_ceil(WINDOW_VISITS)).max(1);
-        let every = total.div_ceil(windows).max(1);
+    fn new(info: &TraceInfo, places: &'a [WindowPlace], huge: &'a HugeWindows, first_level: usize) -> Self {
         Self {
             huge,
             stores_apart: info.filter_stores_apart,
-            every,
-            length: every.min(WINDOW_VISITS),
+            places: places.iter().copied().peekable(),
             seen: 0,
-            numbers: HashMap::new(),
+            processes: Vec::new(),
+            numbers: HashMap::default(),
             done: Vec::new(),
+            place: None,
             visits: Vec::new(),
-            open: HashMap::new(),
+            warming: 0,
+            recent: RecentPages::new(first_level),
+            open: HashMap::default(),
+            before: HashMap::default(),
         }
     }
 
@@ -167,42 +170,92 @@ impl<'a> WindowCutter<'a> {
         }
     }
 
-    fn key(&self, process: u32, addr: u64, kind: Kind) -> (u32, u64, bool) {
-        (process, addr >> 12, self.stores_apart && kind == Kind::Store)
-    }
-
     fn visit(&mut self, process: u32, addr: u64, kind: Kind) {
-        // The window lies in the midst of its part of the run.
-        let place = (self.seen % self.every).checked_sub((self.every - self.length) / 2);
+        let seen = self.seen;
         self.seen += 1;
-        if place == Some(0) {
-            self.end_window();
+        if self.places.peek().is_some_and(|next| next.start == seen) {
+            self.begin_window();
         }
-        if place.is_none_or(|place| place >= self.length) {
-            // The page has come in anew, behind the window's end.
-            self.open.remove(&self.key(process, addr, kind));
+        let inside = self.place.is_some_and(|place| seen < place.start + place.length);
+        let before_next = self.places.peek().is_some_and(|next| seen + WARMING_VISITS >= next.start);
+        if !inside && !before_next {
+            if !self.open.is_empty() {
+                // The page may have come in anew, behind the window's end.
+                let key = self.key(process, addr, kind);
+                self.open.remove(&key);
+            }
             return;
         }
-        let next = self.numbers.len() as u32;
-        let number = *self.numbers.entry(process).or_insert(next);
-        self.open.insert(self.key(process, addr, kind), self.visits.len());
-        self.visits.push((VisitLine::new(number, addr, self.huge.holds(process, addr)), 0));
+        let key = self.key(process, addr, kind);
+        let held = self.recent.visit(key);
+        match self.open.get(&key) {
+            Some(&visit) if held => self.visits[visit].1 |= other_line(self.visits[visit].0, addr),
+            _ if inside && !held => {
+                self.open.insert(key, self.visits.len());
+                self.visits.push((self.line(key, addr), 0));
+            }
+            _ => {
+                self.open.remove(&key);
+            }
+        }
+        if before_next {
+            let last = self.before.entry(key).or_insert(LastVisit { seen, addr, lines: 0 });
+            *last = LastVisit { seen, addr, lines: if held { last.lines } else { 0 } };
+        }
     }
 
     fn leave(&mut self, process: u32, addr: u64, kind: Kind, lines: u64) {
-        if kind != Kind::Fetch {
-            if let Some(visit) = self.open.remove(&self.key(process, addr, kind)) {
-                self.visits[visit].1 = lines;
-            }
+        if kind == Kind::Fetch || self.open.is_empty() && self.before.is_empty() {
+            return;
         }
+        let key = self.key(process, addr, kind);
+        if let Some(&visit) = self.open.get(&key) {
+            self.visits[visit].1 |= lines;
+        }
+        if let Some(last) = self.before.get_mut(&key) {
+            last.lines |= lines;
+        }
+    }
+
+    fn key(&mut self, process: u32, addr: u64, kind: Kind) -> PageKey {
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(process).or_insert_with(|| {
+            self.processes.push(process);
+            next
+        });
+        PageKey { number, page: addr >> 12, apart: self.stores_apart && kind == Kind::Store }
+    }
+
+    fn line(&self, key: PageKey, addr: u64) -> VisitLine {
+        VisitLine::new(key.number, addr, self.huge.holds(self.processes[key.number as usize], addr))
+    }
+
+    /// What was visited last before it, the longest ago first, and then the window itself.
+    fn begin_window(&mut self) {
+        self.end_window();
+        self.place = self.places.next();
+        let mut before: Vec<(PageKey, LastVisit)> = self.before.iter().map(|(&key, &last)| (key, last)).collect();
+        match self.places.peek() {
+            Some(next) => self.before.retain(|_, last| last.seen + WARMING_VISITS >= next.start),
+            None => self.before.clear(),
+        }
+        before.sort_unstable_by_key(|(_, last)| last.seen);
+        for (key, last) in before.split_off(before.len().saturating_sub(WARMING_PAGES)) {
+            let line = self.line(key, last.addr);
+            self.visits.push((line, last.lines & !(1 << line_of(last.addr))));
+        }
+        self.warming = self.visits.len();
     }
 
     fn end_window(&mut self) {
         self.open.clear();
-        if self.visits.is_empty() {
-            return;
-        }
-        let mut window = VisitWindow::default();
+        let Some(place) = self.place.take() else { return };
+        let mut window = VisitWindow {
+            first_timed: self.warming,
+            weight: place.weight,
+            cost_share: place.cost_share,
+            ..VisitWindow::default()
+        };
         for (line, mut others) in self.visits.drain(..) {
             window.visits.push((line, others.count_ones() as u8));
             while others != 0 {
@@ -217,6 +270,17 @@ impl<'a> WindowCutter<'a> {
         self.end_window();
         self.done
     }
+}
+
+/// The line's bit among those of its page, unless the visit itself is to it.
+fn other_line(visited: VisitLine, addr: u64) -> u64 {
+    let line = line_of(addr);
+    u64::from(visited.offset() % 64 != line) << line
+}
+
+/// Number of the line in its page.
+fn line_of(addr: u64) -> u32 {
+    (addr >> 6 & 63) as u32
 }
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ fn what_was_measured_gives_denominator_and_place() {
         high: ratio,
         significant: true,
     };
-    let measured = |user| MeasuredGain { rounds: 5, user, wall: None, huge_share: None };
+    let measured = |user| MeasuredGain { rounds: 5, cpu: None, user, wall: None, huge_share: None };
     let with = |user| gain(&[huge(1.0)], Some(measured(user)));
     // 0.09 s to 0.84 s of 4 s: 1.023 to 1.266.
     let places = [1.0, 1.1, 1.3].map(|ratio| with(Some(time(ratio))).place);

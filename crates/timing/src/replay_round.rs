@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::FaultCosts;
 
-/// Seconds of CPU that all timed visits took in one round, each way.
+/// Seconds of CPU that the windows' timed visits took in one round, each way; each window counted by its weight, so that
+/// the sum stands for the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayRound {
     /// Each address depending on the word read before, small pages.
@@ -25,6 +26,10 @@ pub struct ReplayTimes {
     pub rounds: Vec<ReplayRound>,
     /// Page visits that were timed in each; a short stretch is passed over several times.
     pub timed_visits: u64,
+    /// Page visits that a round stands for: each window's by its weight.
+    pub represented_visits: f64,
+    /// Share of the run's modelled translation cycles that a round stands for: about 1.
+    pub represented_cost: f64,
     /// Stretches of the recording that they came from.
     pub windows: u32,
     /// Bytes of memory that huge pages backed.
@@ -39,6 +44,18 @@ impl ReplayRound {
     /// The four times in the order of the fields.
     pub fn times(&self) -> [f64; 4] {
         [self.chained_small, self.chained_huge, self.free_small, self.free_huge]
+    }
+}
+
+impl ReplayRound {
+    /// Each time so many times.
+    pub fn times_factor(&self, factor: f64) -> Self {
+        Self {
+            chained_small: self.chained_small * factor,
+            chained_huge: self.chained_huge * factor,
+            free_small: self.free_small * factor,
+            free_huge: self.free_huge * factor,
+        }
     }
 }
 

@@ -2,35 +2,37 @@
 
 use lookaside_stats::{median, quantiles};
 
-use crate::replay_round::ReplayRound;
+use crate::replay_round::{ReplayRound, ReplayTimes};
 use crate::saved_seconds::SavedSeconds;
 use crate::site_time::SiteTime;
 
-/// Seconds saved at `sites` of a program of `user_seconds` with `visits` page visits, by rounds over `timed_visits` of
-/// them. `seconds_a_sample` is how finely the sites' seconds are known. `None` without rounds or visits.
+/// Seconds saved at `sites` of a program of `user_seconds` with `visits` page visits, by replays of windows of them.
+/// `seconds_a_sample` is how finely the sites' seconds are known. `None` without rounds or visits.
 pub fn saved(
     sites: &[SiteTime],
     user_seconds: f64,
     visits: u64,
-    rounds: &[ReplayRound],
-    timed_visits: u64,
+    replay: &ReplayTimes,
     seconds_a_sample: f64,
 ) -> Option<SavedSeconds> {
-    if visits == 0 || timed_visits == 0 {
-        return None;
-    }
-    // The whole program's visits at the replay's pace.
-    let scale = visits as f64 / timed_visits as f64;
+    let rounds = &replay.rounds;
+    let scale = RunScale::new(visits, replay)?;
     let program = Program::new(sites, visits);
-    let ways: [Option<f64>; 4] = std::array::from_fn(|way| median(rounds.iter().map(|round| round.times()[way])));
-    let [Some(a), Some(b), Some(c), Some(d)] = ways else { return None };
-    let medians = [a, b, c, d];
-    let best = program.saved(&medians, scale).best;
+    let medians = medians(rounds)?;
     let each: Vec<SavedSeconds> = rounds.iter().map(|round| program.saved(&round.times(), scale)).collect();
+    // Of each round by itself: what the machine did for a while struck both of its kinds of pages.
+    let best = median(each.iter().map(|saved| saved.best))?;
     let [low] = quantiles(each.iter().map(|saved| saved.least), [OUTSIDE])?;
     let [high] = quantiles(each.iter().map(|saved| saved.most), [1.0 - OUTSIDE])?;
     let noise = program.sampling_error(&medians, scale, seconds_a_sample) + user_seconds * unsteadiness(rounds);
     Some(SavedSeconds { least: low.min(best) - noise, best, most: high.max(best) + noise })
+}
+
+/// Of the four times.
+fn medians(rounds: &[ReplayRound]) -> Option<[f64; 4]> {
+    let ways: [Option<f64>; 4] = std::array::from_fn(|way| median(rounds.iter().map(|round| round.times()[way])));
+    let [Some(a), Some(b), Some(c), Some(d)] = ways else { return None };
+    Some([a, b, c, d])
 }
 
 /// Share of the rounds beyond each end of the interval.
@@ -40,6 +42,24 @@ const OUTSIDE: f64 = 0.025;
 fn unsteadiness(rounds: &[ReplayRound]) -> f64 {
     let quartiles = quantiles(rounds.iter().map(|round| round.chained_small), [0.25, 0.5, 0.75]);
     quartiles.map_or(0.0, |[low, middle, high]| if middle > 0.0 { (high - low) / 2.0 / middle } else { 0.0 })
+}
+
+/// From a round's seconds to the whole run's.
+#[derive(Clone, Copy)]
+struct RunScale {
+    /// Of what the visits take with huge pages: by their number.
+    visits: f64,
+    /// Of what translation adds: by its modelled cost; by the visits where that is nothing.
+    translation: f64,
+}
+
+impl RunScale {
+    fn new(visits: u64, replay: &ReplayTimes) -> Option<Self> {
+        let by_visits = visits as f64 / replay.represented_visits;
+        let by_cost = 1.0 / replay.represented_cost;
+        let known = visits > 0 && by_visits.is_finite();
+        known.then_some(Self { visits: by_visits, translation: if by_cost.is_finite() { by_cost } else { by_visits } })
+    }
 }
 
 /// Sites with their shares.
@@ -60,8 +80,8 @@ impl Program {
         Self { sites: sites.iter().map(share).collect() }
     }
 
-    /// Of all sites, by the seconds of a round; `scale`: the program's visits in the round's.
-    fn saved(&self, medians: &[f64], scale: f64) -> SavedSeconds {
+    /// Of all sites, by the seconds of a round.
+    fn saved(&self, medians: &[f64], scale: RunScale) -> SavedSeconds {
         let parts = self.sites.iter().map(|&site| at_site(site, medians, scale));
         parts.fold(SavedSeconds::default(), |sum, part| SavedSeconds {
             least: sum.least + part.least,
@@ -71,7 +91,7 @@ impl Program {
     }
 
     /// Two standard deviations: each sample that counts moves the saving by its own part.
-    fn sampling_error(&self, medians: &[f64], scale: f64, seconds_a_sample: f64) -> f64 {
+    fn sampling_error(&self, medians: &[f64], scale: RunScale, seconds_a_sample: f64) -> f64 {
         let variance: f64 = self
             .sites
             .iter()
@@ -86,12 +106,12 @@ impl Program {
 }
 
 /// One instruction of (seconds, share of visits, share of translation).
-fn at_site((seconds, of_visits, of_cycles): (f64, f64, f64), medians: &[f64], scale: f64) -> SavedSeconds {
+fn at_site((seconds, of_visits, of_cycles): (f64, f64, f64), medians: &[f64], scale: RunScale) -> SavedSeconds {
     let &[chained_small, chained_huge, free_small, free_huge] = medians else { return SavedSeconds::default() };
-    let full_walks = scale * (chained_small - chained_huge) * of_cycles;
-    let full = scale * chained_huge * of_visits + full_walks;
-    let fast_walks = scale * (free_small - free_huge) * of_cycles;
-    let fast = scale * free_huge * of_visits + fast_walks;
+    let full_walks = scale.translation * (chained_small - chained_huge) * of_cycles;
+    let full = scale.visits * chained_huge * of_visits + full_walks;
+    let fast_walks = scale.translation * (free_small - free_huge) * of_cycles;
+    let fast = scale.visits * free_huge * of_visits + fast_walks;
     // A part of nothing, or of noise below nothing, is none.
     let part = |walks: f64, all: f64| if all > 0.0 { walks / all } else { 0.0 };
     let (full_part, fast_part) = (part(full_walks, full), part(fast_walks, fast));

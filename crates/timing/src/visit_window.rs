@@ -1,20 +1,18 @@
 //! A stretch of a program's page visits, to be replayed.
 
-/// A stretch of consecutive page visits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A stretch of consecutive page visits, behind those that fill the caches and TLBs as they were when it began.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct VisitWindow {
     /// The line that brought each page in, and how many others were touched before the page left.
     pub visits: Vec<(VisitLine, u8)>,
     /// Those others, in the order of the visits.
     pub others: Vec<VisitLine>,
-}
-
-impl VisitWindow {
-    /// Visits before this one warm the caches and are not timed: as many visits lie between two touches of the same
-    /// line as are timed.
-    pub fn first_timed(&self) -> usize {
-        self.visits.len() / 2
-    }
+    /// The visits before this one are not timed.
+    pub first_timed: usize,
+    /// What is measured in it counts so many times for the run.
+    pub weight: f64,
+    /// Its timed visits' share of the run's modelled translation cycles, 0 to 1.
+    pub cost_share: f64,
 }
 
 /// A 64-byte line of a program's memory, and whether a huge page could hold it.

@@ -88,6 +88,7 @@ fn summary(found: &Comparison) -> MeasuredGain {
     let pages = found.variants.get(1).and_then(|huge| huge.pages).filter(|pages| pages.resident_bytes > 0);
     MeasuredGain {
         rounds: found.rounds,
+        cpu: time(found, |run| run.user_seconds + run.sys_seconds),
         user: time(found, |run| run.user_seconds),
         wall: time(found, |run| run.wall_seconds),
         huge_share: pages.map(|pages| pages.huge_bytes as f64 / pages.resident_bytes as f64),

@@ -73,7 +73,8 @@ impl NativeTiming {
     }
 
     fn of(clock: NativeClock, visits: &ProfiledVisits, interrupt: &Interrupt) -> Self {
-        let bill = |costs| FaultBill::new(visits.small_pages, visits.huge_pages, clock.minor_faults, costs);
+        let run = (clock.minor_faults, clock.system_seconds);
+        let bill = |costs| FaultBill::new(visits.small_pages, visits.huge_pages, run, costs);
         let bar = spinner("replaying its accesses");
         let available = lookaside_host::available_bytes().unwrap_or(0);
         let budget = ReplayBudget { time: REPLAY_TIME, bytes: (available as f64 * REPLAY_MEMORY) as u64 };
@@ -134,5 +135,5 @@ fn user_saved(clock: &NativeClock, visits: &ProfiledVisits, times: &ReplayTimes)
         0 => vec![SiteTime { seconds: clock.user_seconds, visits: visits.total, translation_cycles: 1.0 }],
         _ => attribute(clock, &visits.sites),
     };
-    saved(&sites, clock.user_seconds, visits.total, &times.rounds, times.timed_visits, clock.seconds_a_sample())
+    saved(&sites, clock.user_seconds, visits.total, times, clock.seconds_a_sample())
 }

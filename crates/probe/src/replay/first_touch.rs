@@ -1,42 +1,54 @@
 //! What a first touch costs, zeroing and all: of a small page and of a huge one.
 
-use lookaside_stats::quantiles;
 use lookaside_timing::FaultCosts;
 
 use super::cpu_clock::CpuInstant;
 use super::error::ReplayError;
 use super::memory::{PageCopy, HUGE, SMALL};
 
-/// Huge pages that are touched, where there is room: 64 MiB, more than a core's own caches hold.
+/// Huge pages that are touched, where there is room, and as many bytes in small ones: 64 MiB each, more than a core's own
+/// caches hold.
 const HUGE_PAGES: u64 = 32;
-/// Times that count, after one that does not: a host gives a guest its memory at the first touch of all, whatever the
-/// guest's pages are, and later touches are what programs pay from then on.
-const TIMES: usize = 3;
+/// Times that memory is given back and touched again.
+const AGAIN: u32 = 3;
 
 /// Touches memory (of these bytes as much as is needed), gives it back, and touches it again, with small and with huge
-/// pages in turns.
+/// pages in turns. In a virtual machine whose host takes free memory back, memory that was free for long costs more than
+/// memory that was given back just now; a program gets some of either.
 pub fn first_touches(bytes: u64) -> Result<FaultCosts, ReplayError> {
-    let huge_pages = (bytes / HUGE).clamp(1, HUGE_PAGES);
-    let area = PageCopy::new(huge_pages * HUGE)?;
-    let (mut small, mut huge) = (Vec::new(), Vec::new());
-    for time in 0..=TIMES {
-        for (bytes, times, advice) in
-            [(SMALL, &mut small, libc::MADV_NOHUGEPAGE), (HUGE, &mut huge, libc::MADV_HUGEPAGE)]
-        {
-            area.advise(0, huge_pages * HUGE, advice);
-            for window in 0..huge_pages {
-                let pages = HUGE / bytes;
-                let began = CpuInstant::now();
-                for page in 0..pages {
-                    area.touch(((window * HUGE + page * bytes) >> 6) as u32);
-                }
-                if time > 0 {
-                    times.push(began.seconds() * 1e6 / pages as f64);
-                }
+    let huge_pages = (bytes / 2 / HUGE).clamp(1, HUGE_PAGES);
+    let (small, huge) = (PageCopy::new(huge_pages * HUGE)?, PageCopy::new(huge_pages * HUGE)?);
+    small.advise(0, huge_pages * HUGE, libc::MADV_NOHUGEPAGE);
+    huge.advise(0, huge_pages * HUGE, libc::MADV_HUGEPAGE);
+    let mut costs = FaultCosts::default();
+    for time in 0..=AGAIN {
+        let first = touch(&small, &huge, huge_pages);
+        match time {
+            0 => costs.fresh_microseconds = first,
+            _ => {
+                costs.again_microseconds =
+                    std::array::from_fn(|i| costs.again_microseconds[i] + first[i] / f64::from(AGAIN))
             }
+        }
+        for area in [&small, &huge] {
             area.advise(0, huge_pages * HUGE, libc::MADV_DONTNEED);
         }
     }
-    let quartiles = |times: Vec<f64>| quantiles(times, [0.25, 0.5, 0.75]).unwrap_or_default();
-    Ok(FaultCosts { small_microseconds: quartiles(small), huge_microseconds: quartiles(huge) })
+    Ok(costs)
+}
+
+/// Microseconds of a small page's first touch, and of a huge one's, on the mean.
+fn touch(small: &PageCopy, huge: &PageCopy, huge_pages: u64) -> [f64; 2] {
+    let mut seconds = [0.0; 2];
+    for window in 0..huge_pages {
+        for (kind, (area, bytes)) in [(small, SMALL), (huge, HUGE)].into_iter().enumerate() {
+            let began = CpuInstant::now();
+            for page in 0..HUGE / bytes {
+                area.touch(((window * HUGE + page * bytes) >> 6) as u32);
+            }
+            seconds[kind] += began.seconds();
+        }
+    }
+    let microseconds = seconds.map(|seconds| seconds * 1e6 / huge_pages as f64);
+    [microseconds[0] * SMALL as f64 / HUGE as f64, microseconds[1]]
 }

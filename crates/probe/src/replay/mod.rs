@@ -64,11 +64,14 @@ pub fn replay(
             return Err(ReplayError::Stopped);
         }
         let huge_first = rounds.len() % 2 == 1;
-        rounds.push((0..passes).map(|_| round(&steps, &memory, huge_first)).sum());
+        let sum: ReplayRound = (0..passes).map(|_| round(&steps, &memory, huge_first)).sum();
+        rounds.push(sum.times_factor(1.0 / f64::from(passes)));
     }
     Ok(ReplayTimes {
         rounds,
         timed_visits: u64::from(passes) * steps.iter().map(ReplaySteps::timed_visits).sum::<u64>(),
+        represented_visits: steps.iter().map(ReplaySteps::represented_visits).sum(),
+        represented_cost: windows.iter().map(|window| window.weight * window.cost_share).sum(),
         windows: windows.len() as u32,
         huge_bytes: memory.huge_bytes(),
         faults,

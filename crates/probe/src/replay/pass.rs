@@ -23,17 +23,19 @@ pub struct ReplaySteps {
     others: Vec<u32>,
     /// The first visit that is timed, and the first of its other lines.
     timed: (usize, usize),
+    weight: f64,
 }
 
 impl ReplaySteps {
     /// Of a window whose lines all have slots.
     pub fn new(window: &VisitWindow, slots: &ReplaySlots) -> Self {
-        let first = window.first_timed();
+        let first = window.first_timed;
         let others_before: usize = window.visits[..first].iter().map(|visit| usize::from(visit.1)).sum();
         Self {
             visits: window.visits.iter().map(|&(line, others)| (slots.line(line), others)).collect(),
             others: window.others.iter().map(|&line| slots.line(line)).collect(),
             timed: (first, others_before),
+            weight: window.weight,
         }
     }
 
@@ -42,7 +44,12 @@ impl ReplaySteps {
         (self.visits.len() - self.timed.0) as u64
     }
 
-    /// Seconds of CPU of the timed visits, after the others.
+    /// Visits of the run that they stand for.
+    pub fn represented_visits(&self) -> f64 {
+        self.weight * self.timed_visits() as f64
+    }
+
+    /// Seconds of CPU of the timed visits, after the others; as many times as they stand for.
     pub fn time(&self, base: u64, pass: Pass) -> f64 {
         let run = match pass {
             Pass::Chained => chained,
@@ -53,7 +60,7 @@ impl ReplaySteps {
         black_box(run(base, warming, warming_others));
         let began = CpuInstant::now();
         black_box(run(base, timed, timed_others));
-        began.seconds()
+        self.weight * began.seconds()
     }
 }
 

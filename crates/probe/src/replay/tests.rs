@@ -12,6 +12,9 @@ fn random(visits: u64, mib: u64, huge: bool) -> VisitWindow {
     VisitWindow {
         visits: (0..visits).map(|_| (line(&mut rng), 1)).collect(),
         others: (0..visits).map(|_| line(&mut rng)).collect(),
+        first_timed: visits as usize / 2,
+        weight: 2.0,
+        cost_share: 0.1,
     }
 }
 
@@ -28,9 +31,11 @@ fn rounds_are_made_each_way() {
         Err(e) => panic!("{e}"),
     };
     assert_eq!((times.rounds.len(), times.windows, times.timed_visits % 3000), (5, 2, 0));
+    assert_eq!((times.represented_visits, times.represented_cost), (6000.0, 0.4));
     assert!(times.rounds.iter().all(|round| round.times().iter().all(|&seconds| seconds > 0.0)));
     assert!(times.huge_bytes >= 7 << 20, "{}", times.huge_bytes);
-    assert!(times.faults.small_microseconds[1] > 0.0 && times.faults.huge_microseconds[1] > 0.0);
+    let costs = [times.faults.again_microseconds, times.faults.fresh_microseconds];
+    assert!(costs.as_flattened().iter().all(|&cost| cost > 0.0), "{costs:?}");
 }
 
 #[test]
@@ -53,7 +58,7 @@ fn it_stops_when_told() {
 fn lines_keep_their_place_in_their_window() {
     let lines = [(0, 0x1234_5678, true), (0, 0x1234_5678 + (4 << 20), true), (1, 0x1234_5678, true), (0, 0xff, false)];
     let lines = lines.map(|(process, addr, huge)| VisitLine::new(process, addr, huge));
-    let window = VisitWindow { visits: lines.iter().map(|&line| (line, 0)).collect(), others: Vec::new() };
+    let window = VisitWindow { visits: lines.iter().map(|&line| (line, 0)).collect(), ..VisitWindow::default() };
     let slots = ReplaySlots::new(&[&window]);
     let places: Vec<u32> = lines.iter().map(|&line| slots.line(line)).collect();
     let same = places[0] & 0x7fff;

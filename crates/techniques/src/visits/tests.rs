@@ -27,24 +27,6 @@ fn only_whole_windows_of_anonymous_memory_are_huge() {
     assert!(!huge.holds(2, BASE) && !huge.holds(3, BASE + 0x20_0000));
 }
 
-#[test]
-fn visits_are_counted_by_instruction_and_fetches_are_none() {
-    let mut counts = VisitCounts::default();
-    let kinds = [Kind::Load, Kind::Fetch, Kind::Store, Kind::Load, Kind::Load];
-    let block = Block {
-        process: 4,
-        addr: vec![0; 5],
-        kind: kinds.to_vec(),
-        ip: vec![0x10, 0x10, 0x20, 0x10, 0x10],
-        ..Block::default()
-    };
-    counts.run(&block);
-    counts.run(&block);
-    assert_eq!(counts.total(), 8);
-    assert_eq!(counts.by_instruction(), &HashMap::from([((4, 0x10), 6), ((4, 0x20), 2)]));
-    assert_eq!(counts.total(), 8);
-}
-
 /// A source of blocks made beforehand.
 struct Blocks(TraceInfo, std::vec::IntoIter<Block>);
 
@@ -64,9 +46,14 @@ impl Source for Blocks {
     }
 }
 
-fn cut(blocks: Vec<Block>, total: u64) -> Vec<VisitWindow> {
+/// The whole of a run of `total` visits.
+fn whole(total: u64) -> WindowPlace {
+    WindowPlace { start: 0, length: total, weight: 1.0, cost_share: 1.0 }
+}
+
+fn cut(blocks: Vec<Block>, places: &[WindowPlace]) -> Vec<VisitWindow> {
     let huge = HugeWindows::new(&[region(1, 0, 1 << 40, MapSource::Anonymous)], &|_| true);
-    cut_windows(&mut Blocks(TraceInfo::default(), blocks.into_iter()), total, &huge).unwrap()
+    cut_windows(&mut Blocks(TraceInfo::default(), blocks.into_iter()), places, &huge, 0).unwrap()
 }
 
 fn line(addr: u64) -> VisitLine {
@@ -83,27 +70,57 @@ fn lines_touched_while_a_page_is_there_belong_to_its_visit() {
     block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 1, lines: 0b101 });
     block.push(Kind::Store, 0x1080);
     block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 1, lines: 1 << 63 });
-    let windows = cut(vec![block], 3);
+    let windows = cut(vec![block], &[whole(3)]);
     assert_eq!(windows.len(), 1);
     assert_eq!(windows[0].visits, [(line(0x1040), 2), (line(0x2000), 0), (line(0x1080), 1)]);
     assert_eq!(windows[0].others, [line(0x1000), line(0x1080), line(0x1fc0)]);
 }
 
 #[test]
-fn windows_are_spread_over_a_long_run() {
-    let total = 20 * WINDOW_VISITS;
-    let blocks = (0..total / 1000).map(|number| {
-        let mut block = Block { process: 1, ..Block::default() };
-        (0..1000).for_each(|at| block.push(Kind::Load, (number * 1000 + at) << 12));
-        block
-    });
-    let windows = cut(blocks.collect(), total);
-    assert_eq!(windows.len() as u64, WINDOWS);
-    for (at, window) in windows.iter().enumerate() {
-        assert_eq!(window.visits.len() as u64, WINDOW_VISITS);
-        let every = total / WINDOWS;
-        assert_eq!(window.visits[0].0, line((at as u64 * every + (every - WINDOW_VISITS) / 2) << 12));
+fn pages_that_the_first_level_holds_are_no_visits() {
+    let mut block = Block { process: 1, ..Block::default() };
+    for addr in [0x1040, 0x2000, 0x1080, 0x1040, 0x3000, 0x2fc0] {
+        block.push(Kind::Load, addr);
     }
+    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 1, lines: 1 });
+    let huge = HugeWindows::default();
+    let mut source = Blocks(TraceInfo::default(), vec![block].into_iter());
+    let windows = cut_windows(&mut source, &[whole(6)], &huge, 2).unwrap();
+    // Page 2 is back after 1 and 3, which are all that two entries hold.
+    let line = |addr| VisitLine::new(0, addr, false);
+    assert_eq!(windows[0].visits, [(line(0x1040), 2), (line(0x2000), 0), (line(0x3000), 0), (line(0x2fc0), 0)]);
+    assert_eq!(windows[0].others, [line(0x1000), line(0x1080)]);
+}
+
+#[test]
+fn a_window_begins_with_what_was_visited_last() {
+    let mut block = Block { process: 1, ..Block::default() };
+    // Pages 1, 2, 3, 1, then the window: 4, 1, and behind it 5.
+    for page in [1u64, 2, 3, 1, 4, 1, 5] {
+        block.push(Kind::Load, page << 12);
+        block.push_event(Event::Leave { addr: page << 12, kind: Kind::Load, others: 1, lines: 1 << page });
+    }
+    let place = WindowPlace { start: 4, length: 2, weight: 3.5, cost_share: 0.25 };
+    let windows = cut(vec![block.clone()], &[place]);
+    let pages: Vec<VisitLine> = windows[0].visits.iter().map(|visit| visit.0).collect();
+    assert_eq!(pages, [2, 3, 1, 4, 1].map(|page| line(page << 12)));
+    assert_eq!((windows[0].first_timed, windows[0].weight, windows[0].cost_share), (3, 3.5, 0.25));
+    assert_eq!(windows[0].others, [2, 3, 1, 4, 1].map(|page| line((page << 12) + 64 * page)));
+    // Side by side: the second one begins with what the first one has visited, too.
+    let first = WindowPlace { start: 2, length: 2, ..place };
+    let windows = cut(vec![block], &[first, place]);
+    assert_eq!((windows.len(), windows[0].first_timed, windows[1].first_timed), (2, 2, 3));
+}
+
+#[test]
+fn a_window_begins_with_no_more_than_caches_hold() {
+    let pages = WARMING_PAGES as u64 + 100;
+    let mut block = Block { process: 1, ..Block::default() };
+    (0..pages).for_each(|page| block.push(Kind::Load, page << 12));
+    let windows = cut(vec![block], &[WindowPlace { start: pages - 1, length: 1, weight: 1.0, cost_share: 1.0 }]);
+    assert_eq!(windows[0].first_timed, WARMING_PAGES);
+    assert_eq!(windows[0].visits[0].0, line(99 << 12));
+    assert_eq!(windows[0].visits.len(), WARMING_PAGES + 1);
 }
 
 proptest! {
@@ -116,8 +133,8 @@ proptest! {
         for (page, leaves, lines) in steps {
             if leaves {
                 block.push_event(Event::Leave { addr: page << 12, kind: Kind::Load, others: 0, lines });
-                if let Some(visit) = open.remove(&page) {
-                    expected[visit].1 = lines;
+                if let Some(&visit) = open.get(&page) {
+                    expected[visit].1 |= lines;
                 }
             } else {
                 block.push(Kind::Load, page << 12);
@@ -125,11 +142,12 @@ proptest! {
                 expected.push((page << 12, 0));
             }
         }
-        let windows = cut(vec![block.clone()], block.len() as u64);
+        let windows = cut(vec![block.clone()], &[whole(block.len() as u64)]);
         if block.addr.is_empty() {
             prop_assert!(windows.is_empty());
             return Ok(());
         }
+        prop_assert_eq!(windows[0].first_timed, 0);
         let got: Vec<(VisitLine, u32)> = windows[0].visits.iter().map(|&(line, n)| (line, u32::from(n))).collect();
         let wanted: Vec<(VisitLine, u32)> = expected.iter().map(|&(addr, n)| (line(addr), n.count_ones())).collect();
         prop_assert_eq!(got, wanted);

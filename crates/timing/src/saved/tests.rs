@@ -6,13 +6,18 @@ fn round(chained_small: f64, chained_huge: f64, free_small: f64, free_huge: f64)
     ReplayRound { chained_small, chained_huge, free_small, free_huge }
 }
 
+/// Rounds that stand for so many visits and all of the cost.
+fn replayed(rounds: &[ReplayRound], represented_visits: f64) -> ReplayTimes {
+    ReplayTimes { rounds: rounds.to_vec(), represented_visits, represented_cost: 1.0, ..ReplayTimes::default() }
+}
+
 fn site(seconds: f64, visits: u64) -> SiteTime {
     SiteTime { seconds, visits, translation_cycles: visits as f64 }
 }
 
 /// A million visits replayed, as many in the program.
 fn of_one(seconds: f64, rounds: &[ReplayRound]) -> SavedSeconds {
-    saved(&[site(seconds, 1_000_000)], seconds, 1_000_000, rounds, 1_000_000, 0.0).unwrap()
+    saved(&[site(seconds, 1_000_000)], seconds, 1_000_000, &replayed(rounds, 1e6), 0.0).unwrap()
 }
 
 #[test]
@@ -44,10 +49,10 @@ fn work_beyond_the_visits_is_not_saved() {
 #[test]
 fn nothing_to_compute_from_is_none() {
     let rounds = [round(0.2, 0.1, 0.01, 0.008); 5];
-    assert_eq!(saved(&[site(1.0, 1)], 1.0, 1, &[], 1, 0.0), None);
-    assert_eq!(saved(&[site(1.0, 1)], 1.0, 0, &rounds, 1, 0.0), None);
-    assert_eq!(saved(&[site(1.0, 1)], 1.0, 1, &rounds, 0, 0.0), None);
-    assert_eq!(saved(&[], 0.0, 1, &rounds, 1, 0.0), Some(SavedSeconds::default()));
+    assert_eq!(saved(&[site(1.0, 1)], 1.0, 1, &replayed(&[], 1.0), 0.0), None);
+    assert_eq!(saved(&[site(1.0, 1)], 1.0, 0, &replayed(&rounds, 1.0), 0.0), None);
+    assert_eq!(saved(&[site(1.0, 1)], 1.0, 1, &replayed(&rounds, 0.0), 0.0), None);
+    assert_eq!(saved(&[], 0.0, 1, &replayed(&rounds, 1.0), 0.0), Some(SavedSeconds::default()));
 }
 
 #[test]
@@ -57,26 +62,27 @@ fn rounds_that_differ_and_few_samples_widen_it() {
     differing.iter_mut().enumerate().for_each(|(i, round)| round.chained_small += 0.01 * i as f64);
     let width = |saving: SavedSeconds| saving.most - saving.least;
     assert!(width(of_one(0.1, &differing)) > width(of_one(0.1, &same)) + 1e-6);
-    let coarse = saved(&[site(0.1, 1_000_000)], 0.1, 1_000_000, &same, 1_000_000, 0.01).unwrap();
+    let coarse = saved(&[site(0.1, 1_000_000)], 0.1, 1_000_000, &replayed(&same, 1e6), 0.01).unwrap();
     assert!(width(coarse) > width(of_one(0.1, &same)) + 1e-6);
 }
 
-/// The rules word by word, for one instruction and one round's times per visit.
-fn twin(t: f64, n: f64, v: f64, tau: f64, [c4, c2, f4, f2]: [f64; 4]) -> (f64, f64) {
-    let full = n * (c2 * v + (c4 - c2) * tau);
-    let fast = n * (f2 * v + (f4 - f2) * tau);
-    let (full_walks, fast_walks) = (n * (c4 - c2) * tau, n * (f4 - f2) * tau);
+/// The rules word by word, for one instruction: seconds of the run's visits, and of its translation.
+fn twin(t: f64, v: f64, tau: f64, [chained, free, chained_walks, free_walks]: [f64; 4]) -> (f64, f64) {
+    let full = chained * v + chained_walks * tau;
+    let fast = free * v + free_walks * tau;
+    let (full_walks, fast_walks) = (chained_walks * tau, free_walks * tau);
     let waiting = if t < full { t } else { full };
     let most = waiting * f64::max(full_walks / full, fast_walks / fast);
-    let depth = if t > full {
-        full / t
-    } else if t <= fast {
+    let depth = if t <= fast {
         0.0
+    } else if t > full {
+        full / t
     } else {
         (t - fast) / (full - fast)
     };
     let shown = f64::min(fast_walks, t * fast_walks / fast);
-    (f64::min((1.0 - depth) * shown + depth * waiting * full_walks / full, most), most)
+    let least = (1.0 - depth) * shown + depth * waiting * full_walks / full;
+    (f64::min(least, most), f64::max(least, most))
 }
 
 proptest! {
@@ -85,6 +91,7 @@ proptest! {
     fn is_its_twin(
         sites in prop::collection::vec((0.0f64..10.0, 1u64..1_000_000, 1.0f64..1e9), 1..12),
         huge in 0.001f64..1.0, chained in 1.0f64..3.0, overlap in 1.5f64..40.0, free in 1.0f64..3.0,
+        (stands_for, cost) in (0.01f64..2.0, 0.01f64..2.0),
     ) {
         let sites: Vec<SiteTime> = sites.into_iter()
             .map(|(seconds, visits, translation_cycles)| SiteTime { seconds, visits, translation_cycles })
@@ -92,11 +99,14 @@ proptest! {
         let visits: u64 = sites.iter().map(|site| site.visits).sum();
         let cycles: f64 = sites.iter().map(|site| site.translation_cycles).sum();
         let one = round(huge * chained, huge, huge / overlap * free, huge / overlap);
-        let saving = saved(&sites, 1.0, visits, &[one; 3], 1000, 0.0).unwrap();
+        let replay = ReplayTimes { represented_cost: cost, ..replayed(&[one; 3], visits as f64 * stands_for) };
+        let [c4, c2, f4, f2] = one.times();
+        let run = [c2 / stands_for, f2 / stands_for, (c4 - c2) / cost, (f4 - f2) / cost];
+        let saving = saved(&sites, 1.0, visits, &replay, 0.0).unwrap();
         let (mut least, mut most) = (0.0, 0.0);
         for site in &sites {
             let (v, tau) = (site.visits as f64 / visits as f64, site.translation_cycles / cycles);
-            let (low, high) = twin(site.seconds, visits as f64, v, tau, one.times().map(|time| time / 1000.0));
+            let (low, high) = twin(site.seconds, v, tau, run);
             (least, most) = (least + low, most + high);
         }
         let near = |a: f64, b: f64| (a - b).abs() <= 1e-9 * (1.0 + a.abs());
@@ -115,7 +125,7 @@ proptest! {
             .collect();
         let rounds: Vec<ReplayRound> = times.iter().map(|&[a, b, c, d]| round(a, b, c, d)).collect();
         let all: f64 = sites.iter().map(|site| site.seconds).sum();
-        let Some(saving) = saved(&sites, all, 1_000_000, &rounds, 1000, 0.0) else { return Ok(()) };
+        let Some(saving) = saved(&sites, all, 1_000_000, &replayed(&rounds, 1000.0), 0.0) else { return Ok(()) };
         prop_assert!(saving.least.is_finite() && saving.most.is_finite());
         prop_assert!(saving.least <= saving.best && saving.best <= saving.most);
         prop_assert!(saving.most <= all * (1.0 + unsteadiness(&rounds)) + 1e-9, "{saving:?} of {all}");

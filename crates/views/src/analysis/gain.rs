@@ -19,7 +19,7 @@ const MODEL_LEAD: &str =
 /// How the replay's is.
 const REPLAY_LEAD: &str =
     "User time, by the program's own clock and by its accesses replayed on this machine with small and with huge pages. \
-     Page faults are a bill of their own; the verdict has both.";
+     Page faults are a bill of their own, beside the verdict.";
 
 /// The section; nothing where nothing was predicted and nothing measured.
 pub fn section(analysis: &Analysis) -> Section {
@@ -102,7 +102,7 @@ fn predicted(analysis: &Analysis) -> String {
     format!("{range}: saves {least} to {most} of {of}{how}")
 }
 
-/// User time and time from start to end.
+/// User time, CPU time, and time from start to end.
 fn measurement(gain: &HugeGain, measured: &MeasuredGain) -> impl Iterator<Item = RichText> {
     let rounds = format!("{} round{}", measured.rounds, if measured.rounds == 1 { "" } else { "s" });
     let user = measured.user.map_or_else(
@@ -115,11 +115,15 @@ fn measurement(gain: &HugeGain, measured: &MeasuredGain) -> impl Iterator<Item =
         },
     );
     let share = measured.huge_share.map(|share| format!("; {} in huge pages", num::percent(share)));
+    let cpu = measured.cpu.map(|cpu| {
+        let words = format!("{} of CPU time, the kernel's too", ratio(&cpu, measured.rounds));
+        RichText::painted(paint(&cpu), words)
+    });
     let wall = measured.wall.map(|wall| {
         let words = format!("start to end {}{}", ratio(&wall, measured.rounds), share.unwrap_or_default());
         RichText::painted(paint(&wall), words)
     });
-    std::iter::once(user).chain(wall)
+    std::iter::once(user).chain(cpu).chain(wall)
 }
 
 /// A measured ratio with its interval, and whether it is one.

@@ -9,6 +9,9 @@ const ROUNDS: f64 = 11.0;
 /// A program that is measured within this many seconds is better measured than foretold.
 const SOON: f64 = 120.0;
 
+/// Page faults are told from this part of the CPU time on.
+const TOLD: f64 = 0.01;
+
 /// Puts the verdict first; nothing where there is none.
 pub fn answer(analysis: &Analysis, document: &mut Document) {
     let gain = &analysis.huge_gain;
@@ -26,7 +29,8 @@ pub fn answer(analysis: &Analysis, document: &mut Document) {
         (None, HugePageVerdict::Nothing { .. }) => RichText::painted(Paint::Good, format!("Huge pages: {foretold}.")),
         (None, HugePageVerdict::Changes { ratio, .. }) => {
             let paint = if *ratio > 1.0 { Paint::Bad } else { Paint::Good };
-            RichText::painted(paint, format!("Huge pages: {foretold}")).plain(format!("{}.", memory(analysis)))
+            let parts = format!("{}{}.", memory(analysis), page_faults(analysis));
+            RichText::painted(paint, format!("Huge pages: {foretold}")).plain(parts)
         }
     };
     let helps = measured.map_or_else(|| is_faster(verdict), |time| time.significant && time.ratio > 1.0);
@@ -93,6 +97,24 @@ fn memory(analysis: &Analysis) -> String {
     match bloat >> 20 {
         0 => String::new(),
         mib => format!(", +{mib} MiB"),
+    }
+}
+
+/// The bill of page faults, from a hundredth of the CPU time on.
+fn page_faults(analysis: &Analysis) -> String {
+    let cpu = analysis.native.as_ref().map_or(0.0, |clock| clock.cpu_seconds());
+    let Some(saved) = analysis.huge_gain.faults.and_then(|bill| bill.saved) else { return String::new() };
+    let counts = |seconds: f64| seconds >= TOLD * cpu;
+    let amount = |seconds: f64| num::seconds(seconds.abs());
+    match (counts(saved.best.abs()), counts(-saved.least)) {
+        (_, true) if saved.best > 0.0 => format!(
+            "; page faults {} less, or {} more if the host must find the memory",
+            amount(saved.best),
+            amount(saved.least)
+        ),
+        (_, true) => format!("; page faults {} to {} more", amount(saved.best), amount(saved.least)),
+        (true, _) => format!("; page faults {} less", amount(saved.best)),
+        _ => String::new(),
     }
 }
 

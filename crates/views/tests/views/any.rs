@@ -113,7 +113,7 @@ fn time(float: BoxedStrategy<f64>) -> impl Strategy<Value = Option<TimeRatio>> {
 fn measured(float: BoxedStrategy<f64>) -> impl Strategy<Value = Option<MeasuredGain>> {
     let share = prop::option::of(float.clone());
     let measured = (0..20u32, time(float.clone()), time(float), share)
-        .prop_map(|(rounds, user, wall, huge_share)| MeasuredGain { rounds, user, wall, huge_share });
+        .prop_map(|(rounds, user, wall, huge_share)| MeasuredGain { rounds, cpu: user, user, wall, huge_share });
     prop::option::of(measured)
 }
 

@@ -18,7 +18,8 @@ pub fn evidence(analysis: &Analysis) -> GainEvidence<'_> {
             Some(_) => Ok(SavedSeconds { least: 1.41, best: 1.98, most: 2.33 }),
             None => Err("the program ran under the recorder only (--once)"),
         },
-        faults: native.map(|clock| FaultBill::new(766_000, 1_510, clock.minor_faults, costs.as_ref())),
+        faults: native
+            .map(|clock| FaultBill::new(766_000, 1_510, (clock.minor_faults, clock.system_seconds), costs.as_ref())),
     }
 }
 
@@ -44,9 +45,11 @@ pub fn replay() -> ReplayTimes {
             7
         ],
         timed_visits: 600_000,
+        represented_visits: 600_000.0,
+        represented_cost: 1.0,
         windows: 8,
         huge_bytes: 1_510 << 21,
-        faults: FaultCosts { small_microseconds: [0.61, 0.64, 0.7], huge_microseconds: [98.0, 104.0, 121.0] },
+        faults: FaultCosts { again_microseconds: [0.64, 104.0], fresh_microseconds: [0.7, 121.0] },
         seconds: 4.2,
     }
 }
