@@ -14,7 +14,7 @@ use lookaside_views::json;
 
 use crate::args::analyze::AnalyzeArgs;
 use crate::recording::backend;
-use crate::setups;
+use crate::setups::{self, ChosenSetup};
 use crate::symbol_names::SymbolNames;
 use asked_memory::AskedMemory;
 use input::SecondInput;
@@ -34,7 +34,9 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     if setups.len() > 1 {
         return Err(Failure::bad("--machine: analyze models one machine; simulate takes several"));
     }
-    let Some((setup, machine_reason)) = setups.pop() else { return Err(Failure::bad("--machine: none given")) };
+    let Some(ChosenSetup { setup, reason: machine_reason, is_guess }) = setups.pop() else {
+        return Err(Failure::bad("--machine: none given"));
+    };
     args.output.check()?;
     let measure = args.measure.map(|rounds| measure::plan(args, rounds)).transpose()?;
     let interrupt = Interrupt::install()?;
@@ -48,7 +50,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let names = SymbolNames::new();
     let info = input.source.info().clone();
     let mut notes = input.notes;
-    if args.machine.machine.is_empty() && setup.machine.page_table.host.is_none() && setups::is_virtual() {
+    if is_guess && setup.machine.page_table.host.is_none() && setups::is_virtual() {
         notes.push(
             "this is a virtual machine, where a walk has two stages; the preset has one. \
              --set page_table.host.format=x86-64-4level --set page_table.host.page_size=2M models both"
@@ -86,7 +88,8 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         (sampled(&mut *input.source, &info, &names, &mut analysis), None)
     } else {
         let native = !args.once && args.trace.is_none();
-        exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, native, || {
+        let wanted = Wanted { native, what_if: args.what_if };
+        exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, wanted, || {
             interrupt.unwatch();
         })?
     };
@@ -196,6 +199,15 @@ fn second_input(args: &AnalyzeArgs) -> Result<SecondInput, Failure> {
     }
 }
 
+/// What is wanted beside the counts.
+#[derive(Clone, Copy)]
+struct Wanted {
+    /// The visits for the timing.
+    native: bool,
+    /// Rows of what only other hardware could do.
+    what_if: bool,
+}
+
 /// Models every access. Tells whether the source broke off, and the visits for the timing, if they are wanted.
 fn exact(
     source: &mut dyn Source,
@@ -203,7 +215,7 @@ fn exact(
     names: &SymbolNames,
     interrupt: &Interrupt,
     analysis: &mut Analysis,
-    timed: bool,
+    wanted: Wanted,
     recorded: impl FnOnce(),
 ) -> Result<(bool, Option<ProfiledVisits>), Failure> {
     let bar = spinner("modelling");
@@ -244,9 +256,10 @@ fn exact(
     }
     bar.set_prefix("what would help");
     bar.set_message("");
-    analysis.remedies = profile.remedies(setup, interrupt.flag(), &mut analysis.notes)?;
+    analysis.remedies = profile.remedies(setup, (names, wanted.what_if), interrupt.flag(), &mut analysis.notes)?;
     let asked = AskedMemory::here();
-    let visits = timed
+    let visits = wanted
+        .native
         .then(|| profile.visits(&|process, ip| names.place(process, ip), &|region| asked.holds(names, region)))
         .transpose()?;
     bar.set_prefix("naming");

@@ -12,8 +12,10 @@
 //! ```
 
 pub mod exit;
+pub mod here;
 pub mod interrupt;
 pub mod machines;
 pub mod memory;
+pub mod nearest;
 pub mod output;
 pub mod probing;

@@ -10,8 +10,9 @@ use lookaside_views::probe::view;
 
 use crate::args::probe::ProbeArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
+use lookaside_cli::here::keep_for_later;
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::machines;
+use lookaside_cli::nearest::{described, nearest};
 use lookaside_cli::output::{check_writable, style, write_file};
 use lookaside_cli::probing::{attempted, ATTEMPTS};
 
@@ -30,8 +31,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
         check_writable(path)?;
     }
     args.report.check()?;
-    let (nearest, _) = machines::nearest();
-    let base = preset(nearest)?;
+    let base = preset(nearest().0)?;
     let mut host = HostMachine::on_idlest_cpu(args.memory << 20).map_err(Failure::bad)?;
     let (report, samples) = measure(&mut host, args, &options, &interrupt)?;
     drop(host); // back to all CPUs, and the memory to the system
@@ -42,6 +42,13 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
         let machine = report.machine(&base);
         machine.check()?;
         write_file(path, &to_toml(&machine))?;
+    }
+    let all = args.only.is_none() && !args.quick && !interrupt.asked();
+    if all && report.measured_a_level() {
+        match keep_for_later(&described(&report)?) {
+            Ok(()) => eprintln!("lookaside: kept: commands without --machine take it"),
+            Err(e) => eprintln!("lookaside: not kept for commands without --machine: {e}"),
+        }
     }
     for samples in samples {
         samples.add()?;
@@ -62,7 +69,7 @@ fn measure(
 ) -> Result<(ProbeReport, Vec<EvidenceSamples>), Failure> {
     let mut samples = Vec::new();
     let attempts = RetryLimits { most: ATTEMPTS, time: options.time };
-    let mut report = attempted(options, attempts, interrupt, |options, halt, progress| {
+    let mut report = attempted(options, attempts, &|| interrupt.asked(), |options, halt, progress| {
         let Some(folder) = &args.evidence else { return Ok(probe(host, options, halt, progress)) };
         let folder = match samples.len() {
             0 => folder.clone(),

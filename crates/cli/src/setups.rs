@@ -1,28 +1,35 @@
-//! What the engine models, from the arguments `--machine`, `--set`, `--pages`, `--frames` and `--seed`.
+//! What the engine models, from the arguments `--machine`, `--no-probe`, `--set`, `--pages`, `--frames` and `--seed`.
 
 use lookaside_engine::{OsModel, Setup};
 
 use crate::args::model::ModelArgs;
 use lookaside_cli::exit::Failure;
-use lookaside_cli::machines;
+use lookaside_cli::machines::ChosenMachine;
 
-/// A setup for each machine asked for, and why it is that machine.
-pub fn setups(args: &ModelArgs) -> Result<Vec<(Setup, String)>, Failure> {
-    let asked: Vec<(String, String)> = if args.machine.is_empty() {
-        let (name, reason) = machines::nearest();
-        vec![(name.to_string(), reason)]
-    } else {
-        args.machine.iter().map(|name| (name.clone(), "asked for".to_string())).collect()
+/// A setup, why it is this machine, and whether that is a preset that nobody asked for.
+pub struct ChosenSetup {
+    /// What is modelled.
+    pub setup: Setup,
+    /// Why it is this machine.
+    pub reason: String,
+    /// It is the nearest preset: nothing was asked for and nothing measured.
+    pub is_guess: bool,
+}
+
+/// A setup for each machine asked for; without one for the machine at hand.
+pub fn setups(args: &ModelArgs) -> Result<Vec<ChosenSetup>, Failure> {
+    let names: Vec<Option<&str>> = match args.machine.is_empty() {
+        true => vec![None],
+        false => args.machine.iter().map(|name| Some(name.as_str())).collect(),
     };
-    asked
-        .into_iter()
-        .map(|(name, reason)| {
-            let mut setup = Setup::new(machines::find(&name)?.with_overrides(&args.set)?);
-            setup.os = OsModel { frames: args.frames, pages: args.pages.into(), huge_page: None };
-            setup.seed = args.seed;
-            Ok((setup, reason))
-        })
-        .collect()
+    let chosen = names.into_iter().map(|name| {
+        let ChosenMachine { machine, reason, is_guess } = ChosenMachine::find(name, !args.no_probe)?;
+        let mut setup = Setup::new(machine.with_overrides(&args.set)?);
+        setup.os = OsModel { frames: args.frames, pages: args.pages.into(), huge_page: None };
+        setup.seed = args.seed;
+        Ok(ChosenSetup { setup, reason, is_guess })
+    });
+    chosen.collect()
 }
 
 /// Whether the running system says of itself that it is a virtual machine.

@@ -7,7 +7,7 @@ use lookaside_views::json;
 use lookaside_views::simulate::{view, Simulation};
 
 use crate::args::simulate::SimulateArgs;
-use crate::setups;
+use crate::setups::{self, ChosenSetup};
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{short_count, spinner, style};
@@ -23,11 +23,11 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     args.output.check()?;
     let chosen = setups::setups(&args.machine)?;
     if args.machine.machine.is_empty() {
-        for (setup, reason) in &chosen {
+        for ChosenSetup { setup, reason, .. } in &chosen {
             eprintln!("lookaside: machine {}: {reason}", setup.machine.name);
         }
     }
-    let mut setups: Vec<Setup> = chosen.into_iter().map(|(setup, _)| setup).collect();
+    let mut setups: Vec<Setup> = chosen.into_iter().map(|chosen| chosen.setup).collect();
     for setup in &mut setups {
         if args.count_only {
             setup.walks = WalkModel::CountOnly;

@@ -57,5 +57,5 @@ pub fn run(args: &ValidateArgs) -> Result<u8, Failure> {
         return Ok(interrupt.code());
     }
     let within = validation.summary.as_ref().is_some_and(|summary| summary.within());
-    Ok(if within && validation.halted.is_none() { 0 } else { NOT_CLEAN })
+    Ok(if within && validation.walked() && validation.halted.is_none() { 0 } else { NOT_CLEAN })
 }

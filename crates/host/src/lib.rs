@@ -54,6 +54,6 @@ pub use processes::{all_processes, control_group_processes};
 pub use referenced_bits::ReferencedBits;
 pub use system::{
     kernel_release, kernel_version, load_average, most_tasks, perf_event_paranoid, powercap_folder, stolen_ms,
-    ticks_per_second, uptime_seconds, vulnerabilities, CpuInfo,
+    system_product, ticks_per_second, uptime_seconds, vulnerabilities, CpuInfo,
 };
 pub use vma::{parse_smaps, Vma};

@@ -44,6 +44,13 @@ pub fn kernel_release() -> String {
     read("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
 }
 
+/// What the firmware calls the machine: maker and product (sysfs-firmware-dmi); empty where it is not said, as in some
+/// virtual machines.
+pub fn system_product() -> String {
+    let said = |file: &str| read(PathBuf::from("/sys/class/dmi/id").join(file)).unwrap_or_default();
+    ["sys_vendor", "product_name"].map(|file| said(file).trim().to_string()).join(" ").trim().to_string()
+}
+
 /// The kernel's version, as 6 and 18 of `6.18.0-rc1`; `None` where it is not said.
 pub fn kernel_version() -> Option<(u32, u32)> {
     version(&kernel_release())

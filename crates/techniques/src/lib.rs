@@ -9,17 +9,19 @@
 //! use std::sync::atomic::AtomicBool;
 //!
 //! use lookaside_engine::Setup;
+//! use lookaside_techniques::names::Unnamed;
 //! use lookaside_techniques::Profile;
 //! use lookaside_workloads::{PatternStream, UniformPages};
 //!
 //! let base = Setup::new(lookaside_machine::preset("skylake")?);
 //! let mut program = PatternStream::new(UniformPages::new(16 << 10, 1), 100_000);
 //! let mut profile = Profile::record(&mut program, &base, &mut |_| ())?;
-//! let remedies = profile.remedies(&base, &AtomicBool::new(false), &mut Vec::new())?;
+//! let remedies = profile.remedies(&base, (&Unnamed, false), &AtomicBool::new(false), &mut Vec::new())?;
 //! assert!(remedies[0].translation_cycles < remedies[0].base_translation_cycles);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod allocator;
 mod analysis;
 pub mod bake;
 pub mod color;

@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use crate::cost_curve::CostCurve;
 use crate::heat::HeatBuilder;
-use crate::remedies::{compare, rank, variants, RemedyVariant};
+use crate::remedies::{compare, rank, variants, RemedyContext, RemedyVariant};
 use crate::spool::Spool;
 use crate::visits::{cut_windows, visits_of, window_places, HugeWindows};
 use crate::window::SampledWindows;
@@ -183,7 +183,8 @@ impl Profile {
         Ok(ProfiledVisits { total, sites, windows, small_pages, huge_pages, unasked_pages })
     }
 
-    /// Runs the model again for everything that might help; best first. Notes say what was left out.
+    /// Runs the model again for everything that might help, and where `what_if` is set for what only other hardware could;
+    /// best first. Notes say what was left out.
     /// Empty when `stop` is set while it runs.
     ///
     /// # Errors
@@ -191,10 +192,11 @@ impl Profile {
     pub fn remedies(
         &mut self,
         base: &Setup,
+        (namer, what_if): (&dyn Namer, bool),
         stop: &AtomicBool,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Remedy>, ProfileError> {
-        let tried = variants(base, &self.outcome);
+        let tried = variants(base, RemedyContext { outcome: &self.outcome, namer, what_if });
         if tried.is_empty() || self.outcome.translation_cycles() == 0.0 {
             return Ok(Vec::new());
         }

@@ -7,7 +7,10 @@ use lookaside_engine::{Filter, LockedPage, Outcome, PagePolicy, ProcessRange, Re
 use lookaside_machine::{PageSize, Serves, Tlb, Ways};
 use lookaside_trace::{MapSource, TraceInfo};
 
-use crate::{Remedy, RemedyKind};
+use crate::allocator::{Allocator, ALWAYS};
+use crate::names::region_name;
+use crate::visits::HugeWindows;
+use crate::{Namer, Remedy, RemedyKind};
 
 /// Regions that the "N hottest" row makes huge.
 const HOT_REGIONS: usize = 3;
@@ -27,19 +30,35 @@ pub struct RemedyVariant {
     pub how: String,
     /// What the row does not say.
     pub caveat: String,
+    /// Bytes that it adds to the resident memory; `None` = none, or not known.
+    pub bloat_bytes: Option<u64>,
 }
 
-/// The variants worth running for a base run and its outcome. Variants that can't differ from the
-/// base (no mapping of a huge page's size, no data cache, …) are left out.
-pub fn variants(base: &Setup, outcome: &Outcome) -> Vec<RemedyVariant> {
+/// What the variants are made from, beside the base run's setup.
+#[derive(Clone, Copy)]
+pub struct RemedyContext<'a> {
+    /// The base run's outcome.
+    pub outcome: &'a Outcome,
+    /// Names who made a mapping.
+    pub namer: &'a dyn Namer,
+    /// Also what nobody can do on the machine at hand: other hardware.
+    pub what_if: bool,
+}
+
+/// The variants worth running. Those that can't differ from the base (no mapping of a huge page's size, no data cache, …) are
+/// left out.
+pub fn variants(base: &Setup, context: RemedyContext) -> Vec<RemedyVariant> {
+    let RemedyContext { outcome, what_if, .. } = context;
     let huge = huge_page(base);
+    let lockable = base.machine.tlbs.iter().any(|tlb| tlb.lockable_entries > 0);
     [
-        huge.and_then(|size| huge_everywhere(base, size)),
-        huge.and_then(|size| huge_where_hot(base, outcome, size)),
-        twice_the_last_level(base),
-        walks_hit_last_cache(base),
-        lock_best_pages(base, outcome),
+        huge.and_then(|size| huge_everywhere(base, outcome, size)),
+        huge.and_then(|size| huge_where_hot(base, context, size)),
+        huge_on_the_host(base, outcome),
         without_host(base),
+        (what_if || lockable).then(|| lock_best_pages(base, outcome)).flatten(),
+        what_if.then(|| twice_the_last_level(base)).flatten(),
+        what_if.then(|| walks_hit_last_cache(base)).flatten(),
     ]
     .into_iter()
     .flatten()
@@ -49,7 +68,7 @@ pub fn variants(base: &Setup, outcome: &Outcome) -> Vec<RemedyVariant> {
 /// What a recorder may leave out: exact for the base and, but for windows, for any later [`variants`] of it.
 pub fn filter(base: &Setup) -> Filter {
     let mut setups = vec![base.clone()];
-    setups.extend(huge_page(base).and_then(|size| huge_everywhere(base, size)).map(|v| v.setup));
+    setups.extend(huge_page(base).and_then(|_| with_huge_pages(base)));
     setups.extend(twice_the_last_level(base).map(|v| v.setup));
     let (own, all) = (Filter::exact_for(&setups[..1]), Filter::exact_for(&setups));
     // Windows are worth it though huge pages may be asked for elsewhere, in another order.
@@ -81,6 +100,7 @@ pub fn compare(
         approximate: Filter::check(info, &variant.setup).is_err(),
         how: variant.how.clone(),
         caveat: variant.caveat.clone(),
+        bloat_bytes: variant.bloat_bytes,
     }
 }
 
@@ -95,24 +115,39 @@ fn huge_page(base: &Setup) -> Option<PageSize> {
     base.os.huge_page.or_else(|| sizes.into_iter().find(|size| *size >= PageSize::M1))
 }
 
-fn huge_everywhere(base: &Setup, size: PageSize) -> Option<RemedyVariant> {
-    if base.os.pages == PagePolicy::Thp {
-        return None;
-    }
+fn with_huge_pages(base: &Setup) -> Option<Setup> {
     let mut setup = base.clone();
     setup.os.pages = PagePolicy::Thp;
+    (base.os.pages != PagePolicy::Thp).then_some(setup)
+}
+
+fn huge_everywhere(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<RemedyVariant> {
+    let setup = with_huge_pages(base)?;
+    let switch = Allocator::of(&outcome.regions).and_then(Allocator::switch);
     Some(RemedyVariant {
         kind: RemedyKind::HugeEverywhere,
         what: format!("huge pages ({size}) everywhere"),
         setup,
-        how: "THP: echo always > /sys/kernel/mm/transparent_hugepage/enabled; or, for malloc only, \
-              GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
-            .into(),
-        caveat: "zeroing at first touch and memory bloat are not counted".into(),
+        how: switch.map_or(ALWAYS.into(), |switch| format!("{switch}; or {ALWAYS}")),
+        caveat: NOT_COUNTED.into(),
+        bloat_bytes: bloat(outcome, size, &|_| true),
     })
 }
 
-fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<RemedyVariant> {
+/// Said of each row for huge pages.
+const NOT_COUNTED: &str = "zeroing at first touch is not counted";
+
+/// Bytes that huge pages in these mappings add to what is resident; `None` where they are not of 2 MiB.
+fn bloat(outcome: &Outcome, size: PageSize, of: &dyn Fn(&RegionRow) -> bool) -> Option<u64> {
+    if size != PageSize::M2 {
+        return None;
+    }
+    let (pages, windows) = HugeWindows::new(&outcome.regions, of).touched(outcome);
+    Some((windows * PageSize::M2.bytes()).saturating_sub(pages * PageSize::K4.bytes()))
+}
+
+fn huge_where_hot(base: &Setup, context: RemedyContext, size: PageSize) -> Option<RemedyVariant> {
+    let outcome = context.outcome;
     let mut hot: Vec<&RegionRow> = outcome
         .regions
         .iter()
@@ -125,7 +160,12 @@ fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<Rem
     hot.sort_by(|a, b| b.cost.walk_cycles.total_cmp(&a.cost.walk_cycles).then(a.start.cmp(&b.start)));
     hot.truncate(HOT_REGIONS.min(hot.len() - 1));
     let bytes: u64 = hot.iter().map(|r| r.end - r.start).sum();
-    let names: Vec<String> = hot.iter().map(|r| format!("{:#x}", r.start)).collect();
+    let name = |region: &&RegionRow| {
+        format!("{} ({} MiB)", region_name(region, context.namer), (region.end - region.start) >> 20)
+    };
+    let names: Vec<String> = hot.iter().map(name).collect();
+    let starts: Vec<(u32, u64)> = hot.iter().map(|region| (region.process, region.start)).collect();
+    let windows = bytes.div_ceil(size.bytes());
     let ranges =
         hot.iter().map(|r| ProcessRange { process: Some(r.process), start: r.start, end: r.end }).collect::<Vec<_>>();
     let mut setup = base.clone();
@@ -137,8 +177,12 @@ fn huge_where_hot(base: &Setup, outcome: &Outcome, size: PageSize) -> Option<Rem
             n => format!("huge pages for the {n} hottest regions ({} MiB)", bytes >> 20),
         },
         setup,
-        how: format!("madvise(MADV_HUGEPAGE) on the mappings at {}", names.join(", ")),
-        caveat: "zeroing at first touch and memory bloat are not counted".into(),
+        how: format!(
+            "lookaside run --hugepages=auto:{windows} -- CMD; or madvise(MADV_HUGEPAGE) on {}",
+            names.join(", ")
+        ),
+        caveat: NOT_COUNTED.into(),
+        bloat_bytes: bloat(outcome, size, &|region| starts.contains(&(region.process, region.start))),
     })
 }
 
@@ -171,6 +215,7 @@ fn twice_the_last_level(base: &Setup) -> Option<RemedyVariant> {
         setup,
         how: String::new(),
         caveat: "another processor; same latency assumed".into(),
+        bloat_bytes: None,
     })
 }
 
@@ -191,6 +236,7 @@ fn walks_hit_last_cache(base: &Setup) -> Option<RemedyVariant> {
              cost is not counted",
             llc.hit_cycles
         ),
+        bloat_bytes: None,
     })
 }
 
@@ -223,7 +269,46 @@ fn lock_best_pages(base: &Setup, outcome: &Outcome) -> Option<RemedyVariant> {
         } else {
             "pages chosen by walk cycles of this very run".into()
         },
+        bloat_bytes: None,
     })
+}
+
+/// Huge pages here, and on a host that has smaller ones: where it has, no entry of the TLB holds a whole huge page.
+fn huge_on_the_host(base: &Setup, outcome: &Outcome) -> Option<RemedyVariant> {
+    let host = base.machine.page_table.host.as_ref()?;
+    let here = huge_everywhere(base, outcome, PageSize::M2)?;
+    if host.page_size >= PageSize::M2 || !host.format.page_sizes().contains(&PageSize::M2) {
+        return None;
+    }
+    let small = host.page_size;
+    let mut setup = here.setup.clone();
+    setup.machine.page_table.host.as_mut()?.page_size = PageSize::M2;
+    let assumed = entries_hold_huge_pages(&mut setup.machine.tlbs);
+    let assumption = if assumed { "; that a TLB entry holds a whole 2M page then is assumed" } else { "" };
+    Some(RemedyVariant {
+        caveat: format!("{NOT_COUNTED}{assumption}"),
+        kind: RemedyKind::HugeOnHost,
+        what: "huge pages (2M) here and on the host".into(),
+        setup,
+        how: format!(
+            "the host backs this VM by {small} pages: ask there for transparent or hugetlb pages of 2M; here: {}",
+            here.how
+        ),
+        ..here
+    })
+}
+
+/// Where no array of a level holds pages of 2 MiB, since none was seen behind a host with small ones, those for small pages do.
+/// Whether there was such a level.
+fn entries_hold_huge_pages(tlbs: &mut [Tlb]) -> bool {
+    let holds = |tlb: &Tlb, size| tlb.serves.contains(&Serves::Load) && tlb.page_sizes.contains(&size);
+    let known: Vec<u32> = tlbs.iter().filter(|tlb| holds(tlb, PageSize::M2)).map(|tlb| tlb.level).collect();
+    let mut assumed = false;
+    for tlb in tlbs.iter_mut().filter(|tlb| holds(tlb, PageSize::K4) && !known.contains(&tlb.level)) {
+        tlb.page_sizes.push(PageSize::M2);
+        assumed = true;
+    }
+    assumed
 }
 
 fn without_host(base: &Setup) -> Option<RemedyVariant> {
@@ -237,5 +322,6 @@ fn without_host(base: &Setup) -> Option<RemedyVariant> {
         setup,
         how: "run on the host".into(),
         caveat: String::new(),
+        bloat_bytes: None,
     })
 }

@@ -17,6 +17,8 @@ pub enum RemedyKind {
     WalksHitLastCache,
     /// The dearest pages locked in the TLB.
     LockedPages,
+    /// Huge pages wherever a mapping holds one, and on the host of the virtual machine.
+    HugeOnHost,
     /// One stage of translation: no virtual machine.
     OneStage,
 }
@@ -50,6 +52,9 @@ pub struct Remedy {
     pub approximate: bool,
     /// How to get it, as a command or a setting; empty = not to be had on this machine.
     pub how: String,
-    /// What it does not say (hardware change, memory bloat not counted, …).
+    /// What it does not say (hardware change, zeroing not counted, …).
     pub caveat: String,
+    /// Bytes that it adds to the resident memory; `None` = none, or not known.
+    #[serde(default)]
+    pub bloat_bytes: Option<u64>,
 }

@@ -146,6 +146,7 @@ fn huge(share: f64) -> Remedy {
         approximate: false,
         how: String::new(),
         caveat: String::new(),
+        bloat_bytes: None,
     }
 }
 

@@ -4,10 +4,10 @@ use std::sync::atomic::AtomicBool;
 
 use lookaside_engine::curve::CurveBuilder;
 use lookaside_engine::{Engine, PagePolicy, Setup};
-use lookaside_machine::preset;
+use lookaside_machine::{preset, PageSize};
 use lookaside_techniques::names::Unnamed;
 use lookaside_techniques::window::SampledWindows;
-use lookaside_techniques::{remedies, Profile};
+use lookaside_techniques::{remedies, Profile, RemedyKind};
 use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MapSource, Source, TraceError, TraceInfo};
 
 /// Blocks from memory.
@@ -93,7 +93,7 @@ fn remedies_are_runs_of_the_model() {
     let blocks = random_reads(40);
     let mut profile = Profile::record(&mut source(&blocks), &base, &mut |_: &Block| {}).expect("profile");
     let mut notes = Vec::new();
-    let rows = profile.remedies(&base, &AtomicBool::new(false), &mut notes).expect("remedies");
+    let rows = profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(false), &mut notes).expect("remedies");
     assert!(notes.is_empty(), "{notes:?}");
     assert!(rows.windows(2).all(|w| w[0].translation_cycles <= w[1].translation_cycles), "best first");
     for row in &rows {
@@ -110,11 +110,50 @@ fn remedies_are_runs_of_the_model() {
     assert_eq!(row.translation_cycles, engine.outcome().translation_cycles());
     assert_eq!(row.walks, engine.outcome().data.cost.walks);
     let hot = rows.iter().find(|r| r.what.starts_with("huge pages for the hottest region")).expect("row");
-    assert!(hot.how.contains("0x1004000000"), "the upper one is hotter: {}", hot.how);
+    assert_eq!(hot.how, "lookaside run --hugepages=auto:16 -- CMD; or madvise(MADV_HUGEPAGE) on anonymous (32 MiB)");
+    assert!(hot.walks < row.base_walks * 2 / 5, "the upper one is hotter: {}", hot.walks);
+    // All pages of it are touched.
+    assert_eq!((row.bloat_bytes, hot.bloat_bytes), (Some(0), Some(0)));
     assert!(hot.walks < row.base_walks / 2 && hot.walks > row.walks);
     assert!(rows.iter().any(|r| r.what.starts_with("twice the last-level TLB (stlb: 1536 → 3072")), "{rows:?}");
     assert!(rows.iter().any(|r| r.what.starts_with("every walk reference served by")));
     assert!(rows.iter().any(|r| r.what.starts_with("the 4 best pages locked")));
+}
+
+#[test]
+fn what_only_other_hardware_could_do_is_not_shown_unasked() {
+    let kinds = |base: &Setup, what_if: bool| {
+        let mut blocks = random_reads(4);
+        let file = MapSource::File { path: "/usr/lib/libjemalloc.so.2".into(), offset: 0 };
+        blocks[0].push_event(Event::Map { addr: 0x1000, len: 0x1000, prot: 5, source: file, site: 0 });
+        blocks[0].push(Kind::Load, 0x1000);
+        let mut profile = Profile::record(&mut source(&blocks), base, &mut |_: &Block| {}).expect("profile");
+        let never = AtomicBool::new(false);
+        let rows = profile.remedies(base, (&Unnamed, what_if), &never, &mut Vec::new()).expect("remedies");
+        let everywhere = rows.iter().find(|row| row.kind == RemedyKind::HugeEverywhere).expect("a row");
+        assert!(everywhere.how.starts_with("MALLOC_CONF=thp:always; or echo always > "), "{}", everywhere.how);
+        let mut kinds: Vec<(String, f64)> = rows
+            .iter()
+            .map(|row| (format!("{:?}", row.kind), 1.0 - row.translation_cycles / row.base_translation_cycles))
+            .collect();
+        kinds.sort_by(|a, b| a.0.cmp(&b.0));
+        kinds
+    };
+    let names = |kinds: &[(String, f64)]| kinds.iter().map(|kind| kind.0.clone()).collect::<Vec<_>>();
+    let base = Setup::new(preset("skylake").expect("preset"));
+    assert_eq!(names(&kinds(&base, false)), ["HugeEverywhere", "HugeWhereHot"]);
+    let all = ["HugeEverywhere", "HugeWhereHot", "LargerTlb", "LockedPages", "WalksHitLastCache"];
+    assert_eq!(names(&kinds(&base, true)), all);
+    // A guest of a host with small pages, whose TLB was never seen to hold a whole huge page.
+    let host = ["page_table.host.format=x86-64-4level", "page_table.host.page_size=4K"].map(String::from);
+    let mut guest = Setup::new(base.machine.with_overrides(&host).expect("a guest"));
+    for tlb in guest.machine.tlbs.iter_mut().filter(|tlb| tlb.page_sizes.contains(&PageSize::K4)) {
+        tlb.page_sizes = vec![PageSize::K4];
+    }
+    guest.machine.tlbs.retain(|tlb| tlb.page_sizes == [PageSize::K4]);
+    let rows = kinds(&guest, false);
+    assert_eq!(names(&rows), ["HugeEverywhere", "HugeOnHost", "HugeWhereHot", "OneStage"]);
+    assert!(rows[0].1 < 0.6 && rows[1].1 > 0.9, "{rows:?}");
 }
 
 #[test]
@@ -131,7 +170,8 @@ fn rows_that_a_recorders_windows_are_not_exact_for_say_so() {
         };
         let mut source = Blocks { info, blocks: blocks.iter() };
         let mut profile = Profile::record(&mut source, &base, &mut |_: &Block| {}).expect("profile");
-        let rows = profile.remedies(&base, &AtomicBool::new(false), &mut Vec::new()).expect("remedies");
+        let rows =
+            profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(false), &mut Vec::new()).expect("remedies");
         assert!(rows.len() > 3);
         let near = rows.iter().filter(|row| row.approximate).map(|row| row.what.split('(').next().map(str::to_owned));
         near.flatten().collect::<Vec<_>>()
@@ -150,7 +190,7 @@ fn stopping_leaves_the_rows_over_what_ran() {
     let blocks = random_reads(40);
     let mut profile = Profile::record(&mut source(&blocks), &base, &mut |_: &Block| {}).expect("profile");
     let mut notes = Vec::new();
-    let rows = profile.remedies(&base, &AtomicBool::new(true), &mut notes).expect("remedies");
+    let rows = profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(true), &mut notes).expect("remedies");
     assert!(rows.iter().all(|r| r.accesses_share < 1.0));
     assert!(notes.iter().any(|n| n.contains("cut short")), "{notes:?}");
 }

@@ -28,6 +28,12 @@ fn answer(validation: &Validation, document: &mut Document) {
         document.answer("No pattern was compared.");
         return;
     };
+    if !validation.walked() {
+        let words =
+            format!("No verdict: none of the {} patterns walked, with larger ones (--memory) some do.", all.rows);
+        document.answer(RichText::painted(Paint::Warn, words));
+        return;
+    }
     let (paint, word) = if all.within() { (Paint::Good, "within") } else { (Paint::Bad, "not within") };
     let left = match edge_rows(validation) {
         0 => String::new(),

@@ -36,6 +36,9 @@ pub struct AnalyzeArgs {
     /// Don't run the program a second time, by itself: for one that must not run twice. The answer then has no seconds
     #[arg(long, alias = "no-native", conflicts_with = "measure")]
     pub once: bool,
+    /// Also show what only other hardware could do: a larger TLB, locked entries, walks that always hit the last cache
+    #[arg(long)]
+    pub what_if: bool,
     /// Also run the program natively with and without huge pages, and show the measured gain beside the predicted one;
     /// ROUNDS runs of each after one warm-up [default with no value: 10]
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",

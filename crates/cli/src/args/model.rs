@@ -6,9 +6,12 @@ use lookaside_engine::{FrameLayout, PagePolicy};
 #[derive(Args)]
 pub struct ModelArgs {
     /// Preset name or description file (repeatable with `simulate`)
-    /// [default: the preset closest to this CPU]
+    /// [default: this machine, measured at the first use]
     #[arg(long, short, value_name = "NAME|FILE")]
     pub machine: Vec<String>,
+    /// Without --machine, take the preset closest to this CPU; measure nothing
+    #[arg(long, conflicts_with = "machine")]
+    pub no_probe: bool,
     /// Override a value of the machine, for example tlb.stlb.ways=24 (repeatable)
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,

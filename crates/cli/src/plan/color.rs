@@ -7,11 +7,11 @@ use lookaside_views::color::view;
 use crate::args::plan::color::PlanColorArgs;
 use crate::plan::output::PlanOutput;
 use lookaside_cli::exit::Failure;
-use lookaside_cli::machines;
+use lookaside_cli::machines::ChosenMachine;
 
 /// Runs the command. Exit code 1 where not all tasks are isolated.
 pub fn run(args: &PlanColorArgs) -> Result<u8, Failure> {
-    let machine = machines::find_or_nearest(args.machine.as_deref())?;
+    let machine = ChosenMachine::find_aloud(args.machine.as_deref(), !args.no_probe)?;
     let output = PlanOutput { file: args.output.as_deref(), report: &args.report };
     output.check()?;
     let tasks = TaskSet::load(&args.tasks)?.with_traces(args.page_size)?;

@@ -8,11 +8,11 @@ use crate::args::plan::hugepages::PlanHugepagesArgs;
 use crate::plan::output::PlanOutput;
 use crate::plan::program::{self, PlanViews, PlannedProgram};
 use lookaside_cli::exit::Failure;
-use lookaside_cli::machines;
+use lookaside_cli::machines::ChosenMachine;
 
 /// Runs the command.
 pub fn run(args: &PlanHugepagesArgs) -> Result<u8, Failure> {
-    let setup = Setup::new(machines::find_or_nearest(args.machine.as_deref())?);
+    let setup = Setup::new(ChosenMachine::find_aloud(args.machine.as_deref(), !args.no_probe)?);
     let planner = HugePlanner::new(setup, args.budget)?;
     let program = PlannedProgram { trace: args.trace.as_deref(), command: &args.command, native: args.native };
     let output = PlanOutput { file: args.output.as_deref(), report: &args.report };

@@ -11,6 +11,8 @@ use serde_json::Value;
 pub fn command(name: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin(name));
     command.env("NO_COLOR", "1");
+    // No test measures this machine by the way: that takes half a minute where nothing is kept yet.
+    command.env("LOOKASIDE_MACHINE", "skylake");
     let heed = || {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             // SAFETY: sets a disposition, which may be done between fork and exec.

@@ -9,6 +9,7 @@ mod compare;
 mod granularity;
 mod hard_places;
 mod heap;
+mod here;
 mod hugepages;
 mod hugepages_inside;
 mod lab;

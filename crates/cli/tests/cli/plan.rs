@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{assert_bad_input, json, run, stderr, stdout};
+use crate::common::{assert_bad_input, json, lookaside, run, stderr, stdout};
 
 const T1: &str = "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.392ms\"\npages = 4\n";
 const T2: &str =
@@ -62,12 +62,17 @@ fn a_trace_stands_for_pages() {
 }
 
 #[test]
-fn the_nearest_preset_is_named_aloud() {
+fn a_machine_that_was_not_asked_for_is_named_aloud() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let tasks = written(folder.path(), "tasks.toml", T1);
-    let output = run(&["plan", "color", &tasks]);
+    let output = run(&["plan", "color", &tasks, "--no-probe"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).starts_with("lookaside: machine "), "{}", stderr(&output));
+    let named = run(&["plan", "color", &tasks]);
+    assert_eq!(stderr(&named), "lookaside: machine skylake: LOOKASIDE_MACHINE names it\n");
+    assert_eq!(run(&["plan", "color", &tasks, "--no-probe", "--machine", "zen4"]).status.code(), Some(2));
+    let wrong = lookaside().args(["plan", "color", &tasks]).env("LOOKASIDE_MACHINE", "pentium").output().expect("runs");
+    assert_bad_input(&wrong, &["pentium"]);
 }
 
 #[test]

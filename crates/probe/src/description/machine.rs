@@ -35,7 +35,10 @@ impl ProbeReport {
         let mut machine = base.clone();
         let from = format!("from preset {}, not measured", base.name);
         machine.name = "probed".into();
-        machine.description = format!("This machine's data TLBs, data caches and walks as measured; the rest {from}");
+        machine.description = match self.measured_a_level() {
+            true => format!("This machine's data TLBs, data caches and walks as measured; the rest {from}"),
+            false => format!("No level of this machine's TLBs was found: they are {from}"),
+        };
         machine.sources = vec![format!("lookaside probe, seed {}", self.seed)];
         machine.not_determined = vec![format!("{}: {from}", NEVER.join(", "))];
         // The second first: what a hit there costs is seen at the first, and belongs to the array for 4 KiB pages only.

@@ -98,6 +98,11 @@ impl ProbeReport {
 }
 
 impl ProbeReport {
+    /// The geometry of a level of the TLB was found. Without that a description made of the report is a preset.
+    pub fn measured_a_level(&self) -> bool {
+        self.levels.iter().any(|level| level.geometry.value().is_some())
+    }
+
     /// Of the levels that were asked for, geometry and what a miss costs are known, and where they were asked for what a walk takes
     /// beside its references, whether a second stage splits huge pages, and how many directory entries are at hand, unless passes
     /// found none: what a model of translation rests on.

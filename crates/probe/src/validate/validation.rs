@@ -125,6 +125,14 @@ pub struct ErrorSummary {
     pub worst: String,
 }
 
+impl Validation {
+    /// A pattern walked in the model: else nothing was held against the machine of what walks cost, which is most of a
+    /// description.
+    pub fn walked(&self) -> bool {
+        self.rows.iter().any(|row| row.modelled.walks_per_access > 0.0)
+    }
+}
+
 impl ErrorSummary {
     pub(crate) fn of(rows: &[&ValidationRow], error_percent: impl Fn(&ValidationRow) -> f64) -> Option<Self> {
         let mut errors: Vec<(f64, &str)> =

@@ -62,6 +62,7 @@ pub fn how(remedy: &Remedy) -> &str {
 /// What has to be known to judge a row: its caveat, and over how much it was computed.
 fn caveat(remedy: &Remedy) -> String {
     let mut parts = Vec::new();
+    parts.extend(remedy.bloat_bytes.map(|bytes| bytes >> 20).filter(|mib| *mib > 0).map(|mib| format!("+{mib} MiB")));
     if !remedy.caveat.is_empty() {
         parts.push(remedy.caveat.clone());
     }

@@ -121,7 +121,7 @@ fn page_faults(analysis: &Analysis) -> String {
 /// The first way that the row for huge pages everywhere names.
 fn how(analysis: &Analysis) -> Option<&str> {
     let row = analysis.remedies.iter().find(|remedy| remedy.kind == RemedyKind::HugeEverywhere)?;
-    let how = row.how.rsplit("; or, for malloc only, ").next().unwrap_or(&row.how);
+    let how = row.how.split("; or ").next().unwrap_or(&row.how);
     (!how.is_empty()).then_some(how)
 }
 

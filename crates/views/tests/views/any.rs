@@ -94,6 +94,7 @@ fn remedy(float: BoxedStrategy<f64>) -> impl Strategy<Value = Remedy> {
             approximate,
             how,
             caveat,
+            bloat_bytes: None,
         },
     )
 }

@@ -298,6 +298,7 @@ fn remedy(kind: RemedyKind, what: &str, translation: f64, walks: u64, how: &str,
         approximate: false,
         how: how.into(),
         caveat: caveat.into(),
+        bloat_bytes: None,
     }
 }
 

@@ -12,9 +12,12 @@ pub struct PlanHugepagesArgs {
     /// Number of huge pages to plan for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub budget: u32,
-    /// Preset name or description file [default: the preset closest to this CPU]
+    /// Preset name or description file [default: this machine, measured at the first use]
     #[arg(long, short, value_name = "NAME|FILE")]
     pub machine: Option<String>,
+    /// Without --machine, take the preset closest to this CPU; measure nothing
+    #[arg(long, conflicts_with = "machine")]
+    pub no_probe: bool,
     /// Run the program natively first, with fixed addresses, and report where each window lies there
     #[arg(long, conflicts_with = "trace")]
     pub native: bool,

@@ -1,0 +1,155 @@
+//! The machine at hand: measured when a command first needs it, and kept for later ones.
+
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lookaside_host::{kernel_release, system_product, CpuInfo};
+use lookaside_machine::{preset, to_toml, Machine};
+
+use crate::exit::Failure;
+use crate::nearest::{described, nearest};
+use crate::probing::{measured, ProbeTime};
+
+/// Measuring takes no longer, in all its attempts.
+const MOST: Duration = Duration::from_secs(30);
+/// A file that others than its owner may write to is not read.
+const OTHERS_WRITE: u32 = 0o022;
+/// Changes with what a file of an earlier version would lack.
+const FORMAT: u32 = 1;
+
+/// The machine at hand, and how its description came to be.
+pub struct MachineHere {
+    /// As measured; without a measurement the nearest preset.
+    pub machine: Machine,
+    /// Where its values are from, for people.
+    pub reason: String,
+    /// Something of it was measured.
+    pub measured: bool,
+}
+
+impl MachineHere {
+    /// As it was measured before, or is measured now: at most 30 s, said on standard error.
+    pub fn find() -> Result<Self, Failure> {
+        let file = kept_file();
+        if let Some(machine) = file.as_deref().and_then(read) {
+            return Ok(Self::of(machine));
+        }
+        eprintln!(
+            "lookaside: measuring this machine, once, for at most {} s (--no-probe leaves it out)",
+            MOST.as_secs()
+        );
+        let report = match measured(1, ProbeTime { attempt: MOST, all: Some(MOST) }, &|| false) {
+            Ok(report) => report,
+            Err(e) => return Self::nearest(&e.line),
+        };
+        if !report.measured_a_level() {
+            let why = report.halted.clone().or(report.missing().into_iter().next().map(|(_, why)| why));
+            return Self::nearest(&why.unwrap_or_else(|| "no level of the TLB was found".into()));
+        }
+        let machine = described(&report)?;
+        if let Err(e) = keep(&machine, file.as_deref()) {
+            eprintln!("lookaside: what was measured can't be kept: {e}");
+        }
+        Ok(Self::of(machine))
+    }
+
+    /// The preset nearest to the running CPU, since nothing was measured.
+    fn nearest(why: &str) -> Result<Self, Failure> {
+        let (name, nearness) = nearest();
+        Ok(Self { machine: preset(name)?, reason: format!("{nearness}; not measured: {why}"), measured: false })
+    }
+
+    fn of(machine: Machine) -> Self {
+        let reason = "lookaside machine show this lists what was not".into();
+        Self { machine, reason, measured: true }
+    }
+}
+
+/// Keeps a description of this machine for later commands.
+pub fn keep_for_later(machine: &Machine) -> Result<(), String> {
+    keep(machine, kept_file().as_deref())
+}
+
+/// Where the description is kept; `None` without a home. Another CPU, microcode, kernel or kind of (virtual) machine has
+/// another one.
+fn kept_file() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    let cpu = CpuInfo::here();
+    let of_cpu = ["vendor_id", "cpu family", "model", "stepping", "model name", "microcode", "CPU part"];
+    let mut parts: Vec<String> = of_cpu.iter().map(|name| cpu.value(name).unwrap_or_default().to_string()).collect();
+    let virtual_machine = cpu.has_flag("hypervisor") == Some(true);
+    parts.extend([kernel_release(), system_product(), virtual_machine.to_string(), FORMAT.to_string()]);
+    Some(cache.join("lookaside").join("machine").join(format!("{:016x}.toml", fnv1a(&parts))))
+}
+
+/// FNV-1a over the parts, each ended by a byte that is in no text.
+fn fnv1a(parts: &[String]) -> u64 {
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// A kept description that is sound, and that nobody but this user can have written.
+fn read(file: &Path) -> Option<Machine> {
+    let stat = std::fs::symlink_metadata(file).ok()?;
+    let ours = stat.is_file() && stat.uid() == rustix::process::geteuid().as_raw() && stat.mode() & OTHERS_WRITE == 0;
+    if !ours {
+        eprintln!("lookaside: {}: not this user's alone, and not read", file.display());
+        return None;
+    }
+    match lookaside_machine::load(file) {
+        Ok(machine) => Some(machine),
+        Err(e) => {
+            eprintln!("lookaside: {e}; measured again");
+            None
+        }
+    }
+}
+
+fn keep(machine: &Machine, file: Option<&Path>) -> Result<(), String> {
+    let file = file.ok_or("there is no home for it: HOME and XDG_CACHE_HOME are not set")?;
+    let folder = file.parent().unwrap_or(file);
+    let said = |e: std::io::Error| format!("{}: {e}", folder.display());
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(said)?;
+    // Renamed when it is whole: whoever reads meanwhile sees the old one or the new one.
+    let mut whole = tempfile::NamedTempFile::new_in(folder).map_err(said)?;
+    whole.write_all(to_toml(machine).as_bytes()).map_err(said)?;
+    whole.persist(file).map(drop).map_err(|e| said(e.error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_read_again_unless_others_may_write_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("lookaside/machine/1.toml");
+        assert!(read(&file).is_none());
+        let machine = preset("zen4").expect("a preset");
+        keep(&machine, Some(&file)).expect("it can be kept");
+        assert_eq!(read(&file), Some(machine.clone()));
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o620)).expect("ours");
+        assert_eq!(read(&file), None);
+        std::fs::remove_file(&file).expect("ours");
+        std::os::unix::fs::symlink("/etc/passwd", &file).expect("ours");
+        assert_eq!(read(&file), None);
+        std::fs::remove_file(&file).expect("ours");
+        std::fs::write(&file, "name = ").expect("ours");
+        assert_eq!(read(&file), None);
+        keep(&machine, Some(&file)).expect("it is written anew");
+        assert_eq!(read(&file), Some(machine));
+        assert!(keep(&preset("zen4").expect("a preset"), None).is_err_and(|e| e.contains("HOME")));
+    }
+
+    #[test]
+    fn parts_are_told_apart() {
+        let hash = |parts: &[&str]| fnv1a(&parts.iter().map(|part| part.to_string()).collect::<Vec<_>>());
+        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
+        assert_eq!(hash(&["ab", "c"]), hash(&["ab", "c"]));
+    }
+}

@@ -1,0 +1,30 @@
+//! The machine at hand: measured at the first use, kept for later ones.
+
+use std::path::Path;
+
+use crate::common::{lookaside, stderr, stdout};
+
+/// A command with a cache of its own.
+fn show(cache: &Path) -> std::process::Output {
+    let mut command = lookaside();
+    command.args(["machine", "show", "this", "--toml"]).env_remove("LOOKASIDE_MACHINE").env("XDG_CACHE_HOME", cache);
+    command.output().expect("the command can be started")
+}
+
+#[test]
+fn this_machine_is_measured_once() {
+    let cache = tempfile::tempdir().expect("temporary folder");
+    let first = show(cache.path());
+    assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
+    assert!(stderr(&first).starts_with("lookaside: measuring this machine, once"), "{}", stderr(&first));
+    let Ok(kept) = std::fs::read_dir(cache.path().join("lookaside/machine")) else {
+        // Neighbours, or an emulator, left nothing to be seen: the nearest preset, which is called by its name.
+        eprintln!("LEFT OUT: nothing could be measured here");
+        assert!(!stdout(&first).contains("name = \"this\""));
+        return;
+    };
+    assert_eq!(kept.count(), 1);
+    assert!(stdout(&first).contains("name = \"this\"") && stdout(&first).contains("as measured"));
+    let second = show(cache.path());
+    assert_eq!((stdout(&second), stderr(&second)), (stdout(&first), String::new()));
+}
