@@ -32,9 +32,13 @@ pub struct MachineHere {
 impl MachineHere {
     /// As it was measured before, or is measured now: at most 30 s, said on standard error.
     pub fn find() -> Result<Self, Failure> {
-        let file = kept_file();
-        if let Some(machine) = file.as_deref().and_then(read) {
+        let Some(file) = kept_file() else { return Self::nearest(NO_HOME) };
+        if let Some(machine) = read(&file) {
             return Ok(Self::of(machine));
+        }
+        // Where nothing can be kept, nobody waits for a measurement each time.
+        if let Err(why) = in_folder(&file) {
+            return Self::nearest(&why);
         }
         eprintln!(
             "lookaside: measuring this machine, once, for at most {} s (--no-probe leaves it out)",
@@ -49,7 +53,7 @@ impl MachineHere {
             return Self::nearest(&why.unwrap_or_else(|| "no level of the TLB was found".into()));
         }
         let machine = described(&report)?;
-        if let Err(e) = keep(&machine, file.as_deref()) {
+        if let Err(e) = keep(&machine, &file) {
             eprintln!("lookaside: what was measured can't be kept: {e}");
         }
         Ok(Self::of(machine))
@@ -69,7 +73,7 @@ impl MachineHere {
 
 /// Keeps a description of this machine for later commands.
 pub fn keep_for_later(machine: &Machine) -> Result<(), String> {
-    keep(machine, kept_file().as_deref())
+    keep(machine, &kept_file().ok_or(NO_HOME)?)
 }
 
 /// Where the description is kept; `None` without a home. Another CPU, microcode, kernel or kind of (virtual) machine has
@@ -108,15 +112,23 @@ fn read(file: &Path) -> Option<Machine> {
     }
 }
 
-fn keep(machine: &Machine, file: Option<&Path>) -> Result<(), String> {
-    let file = file.ok_or("there is no home for it: HOME and XDG_CACHE_HOME are not set")?;
+/// Said where a description has no place.
+const NO_HOME: &str = "there is no home to keep it in: HOME and XDG_CACHE_HOME are not set";
+
+fn keep(machine: &Machine, file: &Path) -> Result<(), String> {
+    // Renamed when it is whole: whoever reads meanwhile sees the old one or the new one.
+    let mut whole = in_folder(file)?;
+    let said = |e: std::io::Error| format!("{}: {e}", file.display());
+    whole.write_all(to_toml(machine).as_bytes()).map_err(said)?;
+    whole.persist(file).map(drop).map_err(|e| said(e.error))
+}
+
+/// A new file in a file's folder, which is made if it is not there.
+fn in_folder(file: &Path) -> Result<tempfile::NamedTempFile, String> {
     let folder = file.parent().unwrap_or(file);
     let said = |e: std::io::Error| format!("{}: {e}", folder.display());
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(said)?;
-    // Renamed when it is whole: whoever reads meanwhile sees the old one or the new one.
-    let mut whole = tempfile::NamedTempFile::new_in(folder).map_err(said)?;
-    whole.write_all(to_toml(machine).as_bytes()).map_err(said)?;
-    whole.persist(file).map(drop).map_err(|e| said(e.error))
+    tempfile::NamedTempFile::new_in(folder).map_err(said)
 }
 
 #[cfg(test)]
@@ -131,7 +143,7 @@ mod tests {
         let file = folder.path().join("lookaside/machine/1.toml");
         assert!(read(&file).is_none());
         let machine = preset("zen4").expect("a preset");
-        keep(&machine, Some(&file)).expect("it can be kept");
+        keep(&machine, &file).expect("it can be kept");
         assert_eq!(read(&file), Some(machine.clone()));
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o620)).expect("ours");
         assert_eq!(read(&file), None);
@@ -141,9 +153,10 @@ mod tests {
         std::fs::remove_file(&file).expect("ours");
         std::fs::write(&file, "name = ").expect("ours");
         assert_eq!(read(&file), None);
-        keep(&machine, Some(&file)).expect("it is written anew");
+        keep(&machine, &file).expect("it is written anew");
         assert_eq!(read(&file), Some(machine));
-        assert!(keep(&preset("zen4").expect("a preset"), None).is_err_and(|e| e.contains("HOME")));
+        let nowhere = Path::new("/proc/none/machine/1.toml");
+        assert!(keep(&preset("zen4").expect("a preset"), nowhere).is_err_and(|e| e.starts_with("/proc/none/machine: ")));
     }
 
     #[test]

@@ -9,7 +9,11 @@ use crate::nearest::nearest;
 /// The machine of this name: a preset, a file, or `this`, the machine at hand.
 pub fn find(name: &str) -> Result<Machine, Failure> {
     if name == "this" {
-        return Ok(MachineHere::find()?.machine);
+        let here = MachineHere::find()?;
+        if !here.measured {
+            eprintln!("lookaside: machine {}: {}", here.machine.name, here.reason);
+        }
+        return Ok(here.machine);
     }
     if name.contains(['/', '.']) {
         return Ok(lookaside_machine::load(name)?);
@@ -28,8 +32,8 @@ pub struct ChosenMachine {
 }
 
 impl ChosenMachine {
-    /// The machine of this name. Without one that which the environment variable `LOOKASIDE_MACHINE` names; else the machine at
-    /// hand, measured at the first use; where `probe` is off, the preset nearest to it.
+    /// The machine of this name. Without one the preset nearest to this CPU, where `probe` is off; else that which the
+    /// environment variable `LOOKASIDE_MACHINE` names; else the machine at hand, measured at the first use.
     pub fn find(name: Option<&str>, probe: bool) -> Result<Self, Failure> {
         let of_name = |name: &str, reason: &str| -> Result<Self, Failure> {
             Ok(Self { machine: find(name)?, reason: reason.into(), is_guess: false })

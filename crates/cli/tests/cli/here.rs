@@ -28,3 +28,11 @@ fn this_machine_is_measured_once() {
     let second = show(cache.path());
     assert_eq!((stdout(&second), stderr(&second)), (stdout(&first), String::new()));
 }
+
+#[test]
+fn where_nothing_can_be_kept_nothing_is_measured() {
+    let homeless = show(Path::new("/proc/none"));
+    assert_eq!(homeless.status.code(), Some(0));
+    assert!(stderr(&homeless).contains("; not measured: /proc/none"), "{}", stderr(&homeless));
+    assert!(!stdout(&homeless).contains("name = \"this\""));
+}
