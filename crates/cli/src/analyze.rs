@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lookaside_capture::{inspect_program, ChildEnd, ProgramControl, ProgramIsa, RecordRequest, RecordTarget};
 use lookaside_engine::{curve, Filter, Outcome, Setup};
+use lookaside_probe::HeldFrames;
 use lookaside_techniques::huge_gain::HugeGain;
 use lookaside_techniques::sampled::SampleTally;
 use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Profile, ProfiledVisits, Seeing};
@@ -42,6 +43,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::install()?;
     let had_input = SecondInput::may_hold_something();
     let second = if args.once { SecondInput::Nothing } else { second_input(args)? };
+    let held = if args.once || args.command.is_empty() { HeldFrames::none() } else { HeldFrames::hold() };
     let mut input = open(args, &setup)?;
     second.let_go().map_err(|e| Failure::bad(format_args!("standard input: {e}")))?;
     if let Some(control) = &input.control {
@@ -113,7 +115,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         Some(_) if broke_off || !analysis.complete => NativeTiming::without("the program was not seen to its end"),
         Some(visits) => {
             let (end, notes) = (analysis.child_exit, &mut analysis.notes);
-            NativeTiming::run(&args.command, second, &visits, end, &interrupt, notes)
+            NativeTiming::run(&args.command, second, (&visits, held), end, &interrupt, notes)
         }
     };
     timing.tell(&mut analysis);

@@ -46,7 +46,7 @@ pub use error::{FileProblem, HostError};
 pub use held_file::{mount_id, HeldFile};
 #[cfg(target_os = "linux")]
 pub use mapping::Mapping;
-pub use memory::{available_bytes, meminfo_bytes, HugePagePool, TransparentHugePages};
+pub use memory::{available_bytes, fragmented_free_bytes, meminfo_bytes, HugePagePool, TransparentHugePages};
 pub use process::Process;
 pub use process_stat::{ProcessStat, ProcessStatus};
 pub use processes::{all_processes, control_group_processes};

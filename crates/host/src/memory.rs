@@ -30,6 +30,21 @@ pub fn available_bytes() -> Option<u64> {
     meminfo_bytes("MemAvailable").ok().into_iter().chain(groups).min()
 }
 
+/// Bytes of free memory in pieces of less than 2 MiB (`/proc/buddyinfo`, proc_buddyinfo(5)): who asks for small pages gets
+/// these first. 0 where the system does not say.
+pub fn fragmented_free_bytes() -> u64 {
+    fragments(&read("/proc/buddyinfo").unwrap_or_default(), rustix::param::page_size() as u64)
+}
+
+/// Of lines as `Node 0, zone Normal 12 3 …`: how many free blocks there are of 1, 2, 4, … pages.
+fn fragments(text: &str, page_bytes: u64) -> u64 {
+    let zones = text.lines().filter_map(|line| line.split_once("zone").map(|(_, zone)| zone));
+    let blocks = zones
+        .flat_map(|zone| zone.split_whitespace().skip(1).zip((0..).map_while(|order| page_bytes.checked_shl(order))));
+    let small = blocks.filter(|(_, bytes)| *bytes < 2 << 20);
+    small.fold(0, |sum, (count, bytes)| sum.saturating_add(count.parse::<u64>().unwrap_or(0).saturating_mul(bytes)))
+}
+
 /// What the tightest of a process's groups (`/proc/self/cgroup`) leaves, version 1 or 2. In a container the path may be
 /// that of the world outside: the top of the mount is looked at too.
 fn group_bytes(root: &Path, groups: &str) -> Option<u64> {
@@ -190,6 +205,15 @@ mod tests {
     }
 
     #[test]
+    fn free_blocks_below_a_huge_page_are_counted() {
+        let text = "Node 0, zone      DMA      1      0      0      0      0      0      0      0      1      9      9 \n\
+                    Node 0, zone   Normal      2      3      0      0      0      0      0      0      0      5      7 \n";
+        assert_eq!(fragments(text, 4096), (1 + 256 + 2 + 6) * 4096);
+        assert_eq!(fragments(text, 1 << 16), (1 + 2 + 6) << 16);
+        assert_eq!(fragments("", 4096), 0);
+    }
+
+    #[test]
     fn a_pool_is_read_or_named() {
         let folder = tempfile::tempdir().expect("temporary folder");
         let pool = || HugePagePool::in_folder(folder.path(), 1 << 30);
@@ -222,6 +246,8 @@ mod tests {
         fn any_text_is_read(text in "\\PC*") {
             chosen(&text);
             group_bytes(Path::new("/nonexistent"), &text);
+            fragments(&text, 4096);
+            fragments(&format!("Node 0, zone x {text}"), 4096);
         }
     }
 }

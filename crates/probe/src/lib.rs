@@ -126,7 +126,7 @@ pub use metal::{
 pub use options::{ProbeOptions, ProbeStep};
 pub use pmu::{try_events, usable_events, CountProof, CountedMisses, CountedSet, PmuEvent, TriedEvent, EVENTS};
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub use replay::{replay, ReplayBudget, ReplayError};
+pub use replay::{replay, HeldFrames, ReplayBudget, ReplayError};
 pub use report::access_patterns::AccessPatternCosts;
 pub use report::caches::{CacheReport, CacheReports, CacheShape, LatencyPoint};
 pub use report::entry_coverage::{EntryCoverage, LevelCoverage};

@@ -26,6 +26,7 @@ mod analysis;
 pub mod bake;
 pub mod color;
 mod cost_curve;
+mod first_touches;
 mod gain_evidence;
 pub mod heat;
 pub mod huge_gain;

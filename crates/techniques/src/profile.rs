@@ -13,7 +13,7 @@ use std::thread;
 use crossbeam_channel::{bounded, Receiver, Sender};
 use lookaside_engine::{curve::CurveBuilder, run_many, Engine, Outcome, RegionRow, RunEnd, Setup};
 use lookaside_machine::{Machine, PageSize, Serves, Tlb};
-use lookaside_timing::{CodePlace, SiteCounts, VisitWindow};
+use lookaside_timing::{CodePlace, RunVisits, SiteCounts};
 use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 use thiserror::Error;
 
@@ -59,8 +59,8 @@ pub struct ProfiledVisits {
     pub total: u64,
     /// Those of each instruction, and what their translation costs in the model.
     pub sites: BTreeMap<CodePlace, SiteCounts>,
-    /// Windows to replay.
-    pub windows: Vec<VisitWindow>,
+    /// What is replayed of them.
+    pub run: RunVisits,
     /// Small pages touched of memory that huge pages could hold.
     pub small_pages: u64,
     /// Huge pages that would hold them.
@@ -168,7 +168,7 @@ impl Profile {
         let places = window_places(&self.costs, self.outcome.data.cost.l1_misses);
         self.spool.finish();
         let mut reader = self.spool.open().map_err(ProfileError::Spool)?;
-        let windows = cut_windows(&mut reader, &places, &huge, self.first_level)
+        let run = cut_windows(&mut reader, &places, &huge, self.first_level)
             .map_err(|e| ProfileError::Spool(io::Error::other(e)))?;
         let mut sites: BTreeMap<CodePlace, SiteCounts> = BTreeMap::new();
         for row in &self.outcome.instructions_rows {
@@ -180,7 +180,7 @@ impl Profile {
         let (small_pages, huge_pages) = huge.touched(&self.outcome);
         let (all_pages, _) = HugeWindows::new(&self.outcome.regions, &|_| true).touched(&self.outcome);
         let unasked_pages = all_pages.saturating_sub(small_pages);
-        Ok(ProfiledVisits { total, sites, windows, small_pages, huge_pages, unasked_pages })
+        Ok(ProfiledVisits { total, sites, run, small_pages, huge_pages, unasked_pages })
     }
 
     /// Runs the model again for everything that might help, and where `what_if` is set for what only other hardware could;

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use foldhash::fast::FixedState;
 use lookaside_engine::{Outcome, RegionRow};
-use lookaside_timing::{VisitLine, VisitWindow};
+use lookaside_timing::{RunVisits, VisitLine, VisitWindow};
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
 
 use crate::cost_curve::{CostCurve, WindowPlace};
+use crate::first_touches::FirstTouches;
 use crate::recent_pages::{PageKey, RecentPages};
 
 /// Stretches that are replayed at the most.
@@ -87,7 +88,7 @@ pub fn window_places(curve: &CostCurve, misses: u64) -> Vec<WindowPlace> {
     curve.places(WINDOWS, length.clamp(WINDOW_MISSES, MOST_WINDOW_VISITS))
 }
 
-/// Cuts windows out of a recording. Visits to one of the `first_level` pages visited last are none of theirs: the first TLB
+/// Cuts windows out of a recording, and sees in which order its pages were touched first. Visits to one of the `first_level` pages visited last are none of theirs: the first TLB
 /// level holds these pages, small or huge. What they touched belongs to the visit that brought the page in.
 ///
 /// # Errors
@@ -97,7 +98,7 @@ pub fn cut_windows(
     places: &[WindowPlace],
     huge: &HugeWindows,
     first_level: usize,
-) -> Result<Vec<VisitWindow>, TraceError> {
+) -> Result<RunVisits, TraceError> {
     let mut cutter = WindowCutter::new(source.info(), places, huge, first_level);
     let mut block = Block::default();
     while source.next_block(&mut block)? {
@@ -120,6 +121,7 @@ struct WindowCutter<'a> {
     /// Places that are not begun yet.
     places: std::iter::Peekable<std::iter::Copied<std::slice::Iter<'a, WindowPlace>>>,
     seen: u64,
+    touched: FirstTouches,
     /// Processes in order of appearance, and their numbers in it.
     processes: Vec<u32>,
     numbers: HashMap<u32, u32, FixedState>,
@@ -144,6 +146,7 @@ impl<'a> WindowCutter<'a> {
             stores_apart: info.filter_stores_apart,
             places: places.iter().copied().peekable(),
             seen: 0,
+            touched: FirstTouches::default(),
             processes: Vec::new(),
             numbers: HashMap::default(),
             done: Vec::new(),
@@ -173,6 +176,10 @@ impl<'a> WindowCutter<'a> {
     fn visit(&mut self, process: u32, addr: u64, kind: Kind) {
         let seen = self.seen;
         self.seen += 1;
+        if self.touched.is_new(process, addr) {
+            let key = self.key(process, addr, kind);
+            self.touched.push(self.line(key, addr));
+        }
         if self.places.peek().is_some_and(|next| next.start == seen) {
             self.begin_window();
         }
@@ -266,9 +273,9 @@ impl<'a> WindowCutter<'a> {
         self.done.push(window);
     }
 
-    fn finish(mut self) -> Vec<VisitWindow> {
+    fn finish(mut self) -> RunVisits {
         self.end_window();
-        self.done
+        RunVisits { windows: self.done, touched: self.touched.finish() }
     }
 }
 

@@ -1,4 +1,14 @@
-//! A stretch of a program's page visits, to be replayed.
+//! Stretches of a program's page visits, to be replayed.
+
+/// What is replayed of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunVisits {
+    /// Stretches of its visits.
+    pub windows: Vec<VisitWindow>,
+    /// Each page that the run touched, by one of its lines, in the order of their first touches: the frames of the replay's
+    /// pages are handed out in that order, too.
+    pub touched: Vec<VisitLine>,
+}
 
 /// A stretch of consecutive page visits, behind those that fill the caches and TLBs as they were when it began.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -44,6 +54,11 @@ impl VisitLine {
     /// The 2 MiB window that it lies in, of its process; huge and small ones never share a number.
     pub fn window(self) -> u64 {
         self.0 >> 15
+    }
+
+    /// Its 4 KiB page, of its process.
+    pub fn page(self) -> u64 {
+        self.0 >> 6
     }
 
     /// Its offset in that window, in lines of 64 bytes: 0 to 32,767.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lookaside_capture::{native_run, ChildEnd, NativeRun};
 use lookaside_engine::Setup;
-use lookaside_probe::{replay, ReplayBudget, ReplayError};
+use lookaside_probe::{replay, HeldFrames, ReplayBudget, ReplayError};
 use lookaside_techniques::huge_gain::GainEvidence;
 use lookaside_techniques::{Analysis, ChildExit, ProfiledVisits};
 use lookaside_timing::{attribute, saved, FaultBill, NativeClock, ReplayTimes, SavedSeconds, SiteTime};
@@ -41,7 +41,7 @@ impl NativeTiming {
     pub fn run(
         command: &[OsString],
         input: SecondInput,
-        visits: &ProfiledVisits,
+        (visits, held): (&ProfiledVisits, HeldFrames),
         expected: Option<ChildExit>,
         interrupt: &Interrupt,
         notes: &mut Vec<String>,
@@ -69,16 +69,16 @@ impl NativeTiming {
                 visits.unasked_pages >> 8
             ));
         }
-        Self::of(run.clock, visits, interrupt)
+        Self::of(run.clock, (visits, held), interrupt)
     }
 
-    fn of(clock: NativeClock, visits: &ProfiledVisits, interrupt: &Interrupt) -> Self {
+    fn of(clock: NativeClock, (visits, held): (&ProfiledVisits, HeldFrames), interrupt: &Interrupt) -> Self {
         let run = (clock.minor_faults, clock.system_seconds);
         let bill = |costs| FaultBill::new(visits.small_pages, visits.huge_pages, run, costs);
         let bar = spinner("replaying its accesses");
         let available = lookaside_host::available_bytes().unwrap_or(0);
         let budget = ReplayBudget { time: REPLAY_TIME, bytes: (available as f64 * REPLAY_MEMORY) as u64 };
-        let replayed = replay(&visits.windows, budget, &|| interrupt.asked());
+        let replayed = replay(&visits.run, held, budget, &|| interrupt.asked());
         bar.finish_and_clear();
         let (replay, saved, faults) = match replayed {
             Ok(times) => {

@@ -1,6 +1,6 @@
 //! The memory that visits are replayed in: once with small pages, once with huge ones where the program could have them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
 
 use lookaside_host::Mapping;
@@ -8,6 +8,7 @@ use lookaside_timing::{VisitLine, VisitWindow};
 use rustix::mm::{MapFlags, ProtFlags};
 
 use super::error::ReplayError;
+use super::held_frames::HeldFrames;
 use crate::metal::huge_bytes_at;
 
 /// Bytes of a huge and of a small page.
@@ -18,40 +19,52 @@ const AT_ONCE: usize = 1 << 14;
 /// Huge pages of those asked for that have to be there.
 const ENOUGH: f64 = 0.9;
 
-/// Where each 2 MiB window of the program lies in the replay's memory: those that may be huge first.
+/// Where each 2 MiB window of the program lies in the replay's memory: those that may be huge first, those that nothing is
+/// replayed in last.
 pub struct ReplaySlots {
     of: HashMap<u64, u32>,
+    /// Of these windows so many are huge in the huge copy.
     huge: u32,
-    small_pages: u64,
-    small_pages_of_small: u64,
+    /// Of these windows so many are in the huge copy.
+    replayed: u32,
+    pages: Vec<u32>,
 }
 
 impl ReplaySlots {
-    /// Of all lines of these windows.
-    pub fn new(windows: &[&VisitWindow]) -> Self {
+    /// Of all lines of these windows; of those and of all others that the run touched, where `all_pages` says so.
+    pub fn new(windows: &[&VisitWindow], touched: &[VisitLine], all_pages: bool) -> Self {
         let mut of = HashMap::new();
-        let mut pages = std::collections::HashSet::new();
         let mut huge = 0;
         for wanted in [true, false] {
             for line in lines(windows).filter(|line| line.huge() == wanted) {
                 let next = of.len() as u32;
                 of.entry(line.window()).or_insert(next);
-                pages.insert((line.window(), line.offset() >> 6));
             }
             if wanted {
                 huge = of.len() as u32;
             }
         }
-        let is_small = |(window, _): &&(u64, u32)| of[window] >= huge;
-        let small_pages_of_small = pages.iter().filter(is_small).count() as u64;
-        Self { huge, small_pages: pages.len() as u64, small_pages_of_small, of }
+        let replayed = of.len() as u32;
+        let mut missing: HashSet<u64> = lines(windows).map(VisitLine::page).collect();
+        let mut pages = Vec::new();
+        let mut place = |line: VisitLine| {
+            let next = of.len() as u32;
+            let slot = *of.entry(line.window()).or_insert(next);
+            pages.push(slot << 15 | line.offset());
+        };
+        touched.iter().filter(|line| missing.remove(&line.page()) || all_pages).for_each(|&line| place(line));
+        // What the kernel left out of the order comes last.
+        lines(windows).filter(|line| missing.remove(&line.page())).for_each(&mut place);
+        Self { of, huge, replayed, pages }
     }
 
     /// Bytes that both copies take.
     pub fn bytes(&self) -> u64 {
-        let copies = self.small_pages + self.small_pages_of_small;
+        let small_in_huge_copy = self.pages.iter().filter(|&&line| self.is_small_in_huge_copy(line)).count();
+        let small_pages = (self.pages.len() + small_in_huge_copy) as u64;
         // A table of leaf entries is a page, too.
-        copies * SMALL + u64::from(self.huge) * HUGE + 2 * self.of.len() as u64 * SMALL
+        let tables = (self.of.len() + self.replayed as usize) as u64;
+        (small_pages + tables) * SMALL + u64::from(self.huge) * HUGE
     }
 
     /// The line's number in the replay's memory.
@@ -59,8 +72,13 @@ impl ReplaySlots {
         self.of[&line.window()] << 15 | line.offset()
     }
 
-    fn reserved(&self) -> u64 {
-        self.of.len() as u64 * HUGE
+    /// A line of each page of the small copy, in the order in which they are touched.
+    pub fn pages(&self) -> &[u32] {
+        &self.pages
+    }
+
+    fn is_small_in_huge_copy(&self, line: u32) -> bool {
+        (self.huge..self.replayed).contains(&(line >> 15))
     }
 }
 
@@ -107,33 +125,22 @@ impl PageCopy {
 }
 
 impl ReplayMemory {
-    /// Maps both and touches each page that the windows touch, in their order.
-    pub fn new(slots: &ReplaySlots, windows: &[&VisitWindow], stop: &dyn Fn() -> bool) -> Result<Self, ReplayError> {
-        let (small, huge) = (PageCopy::new(slots.reserved())?, PageCopy::new(slots.reserved())?);
-        let huge_wanted = u64::from(slots.huge) * HUGE;
-        small.advise(0, slots.reserved(), libc::MADV_NOHUGEPAGE);
-        huge.advise(0, huge_wanted, libc::MADV_HUGEPAGE);
-        huge.advise(huge_wanted, slots.reserved() - huge_wanted, libc::MADV_NOHUGEPAGE);
-        let mut pages: Vec<u32> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
-        for line in lines(windows) {
-            let page = slots.line(line) >> 6;
-            if seen.insert(page) {
-                pages.push(page << 6);
-            }
-        }
-        for some in pages.chunks(AT_ONCE) {
-            if stop() {
-                return Err(ReplayError::Stopped);
-            }
-            some.iter().for_each(|&line| {
-                small.touch(line);
-                huge.touch(line);
-            });
-        }
+    /// Maps both and touches their pages, those of the small copy in the held frames as far as they last.
+    pub fn new(slots: &ReplaySlots, mut held: HeldFrames, stop: &dyn Fn() -> bool) -> Result<Self, ReplayError> {
+        let small_bytes = slots.of.len() as u64 * HUGE;
+        let small = PageCopy::new(small_bytes)?;
+        small.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
+        touch(&small, slots.pages().iter().copied(), &mut held, stop)?;
+        drop(held);
+        let (huge_bytes, bytes) = (u64::from(slots.huge) * HUGE, u64::from(slots.replayed) * HUGE);
+        let huge = PageCopy::new(bytes)?;
+        huge.advise(0, huge_bytes, libc::MADV_HUGEPAGE);
+        huge.advise(huge_bytes, bytes - huge_bytes, libc::MADV_NOHUGEPAGE);
+        let replayed = slots.pages().iter().copied().filter(|line| line >> 15 < slots.replayed);
+        touch(&huge, replayed, &mut HeldFrames::none(), stop)?;
         let got = huge_bytes_at(huge.base).unwrap_or(0);
-        if (got as f64) < ENOUGH * huge_wanted as f64 {
-            return Err(ReplayError::NoHugePages { got: got >> 20, wanted: huge_wanted >> 20 });
+        if (got as f64) < ENOUGH * huge_bytes as f64 {
+            return Err(ReplayError::NoHugePages { got: got >> 20, wanted: huge_bytes >> 20 });
         }
         Ok(Self { small, huge, huge_bytes: got })
     }
@@ -151,4 +158,21 @@ impl ReplayMemory {
     pub fn huge_bytes(&self) -> u64 {
         self.huge_bytes
     }
+}
+
+/// Touches the pages of these lines, one after another, each in the next of the frames that are held.
+fn touch(
+    copy: &PageCopy,
+    lines: impl Iterator<Item = u32>,
+    frames: &mut HeldFrames,
+    stop: &dyn Fn() -> bool,
+) -> Result<(), ReplayError> {
+    for (at, line) in lines.enumerate() {
+        if at % AT_ONCE == 0 && stop() {
+            return Err(ReplayError::Stopped);
+        }
+        frames.give();
+        copy.touch(line);
+    }
+    Ok(())
 }

@@ -2,20 +2,23 @@
 //! waiting for the one before or none (`RULES.md` of `lookaside-timing`, "The replay").
 //!
 //! The visits' offsets within 2 MiB windows are kept, so that page-table lines are shared as in the program; the windows
-//! themselves lie one after another in memory of ours, which is read and never the program's.
+//! themselves lie one after another in memory of ours, which is read and never the program's. Its small pages lie in the
+//! frames that the program would have got ([`HeldFrames`]).
 
 mod cpu_clock;
 mod error;
 mod first_touch;
+mod held_frames;
 mod memory;
 mod pass;
 
 use std::time::{Duration, Instant};
 
-use lookaside_timing::{ReplayRound, ReplayTimes, VisitWindow};
+use lookaside_timing::{ReplayRound, ReplayTimes, RunVisits, VisitWindow};
 
 pub use error::ReplayError;
 use first_touch::first_touches;
+pub use held_frames::HeldFrames;
 use memory::{ReplayMemory, ReplaySlots};
 use pass::{Pass, ReplaySteps};
 
@@ -37,19 +40,20 @@ pub struct ReplayBudget {
     pub bytes: u64,
 }
 
-/// Replays the windows in rounds, within the budget. Where memory is short, windows are left out from the end of a
-/// sequence that spreads those kept over the run; [`ReplayTimes::windows`] says how many there were.
+/// Replays the run's windows in rounds, within the budget. Where memory is short, pages that no window visits are left out,
+/// then windows, those kept spread over the run; [`ReplayTimes::windows`] says how many there were.
 ///
 /// # Errors
 /// No visit, too little memory for even one window, no huge pages, or `stop` said so.
 pub fn replay(
-    windows: &[VisitWindow],
+    run: &RunVisits,
+    held: HeldFrames,
     budget: ReplayBudget,
     stop: &dyn Fn() -> bool,
 ) -> Result<ReplayTimes, ReplayError> {
     let began = Instant::now();
-    let (windows, slots) = fitting(windows, budget.bytes)?;
-    let memory = ReplayMemory::new(&slots, &windows, stop)?;
+    let (windows, slots) = fitting(run, budget.bytes)?;
+    let memory = ReplayMemory::new(&slots, held, stop)?;
     let faults = first_touches(budget.bytes.saturating_sub(slots.bytes()))?;
     let steps: Vec<ReplaySteps> = windows.iter().map(|window| ReplaySteps::new(window, &slots)).collect();
     // A round that does not count: it warms the memory, and tells how long one takes.
@@ -103,22 +107,27 @@ fn round(steps: &[ReplaySteps], memory: &ReplayMemory, huge_first: bool) -> Repl
 }
 
 /// As many windows as fit, and where their parts lie.
-fn fitting(windows: &[VisitWindow], bytes: u64) -> Result<(Vec<&VisitWindow>, ReplaySlots), ReplayError> {
-    let mut kept: Vec<&VisitWindow> = windows.iter().filter(|window| !window.visits.is_empty()).collect();
+fn fitting(run: &RunVisits, bytes: u64) -> Result<(Vec<&VisitWindow>, ReplaySlots), ReplayError> {
+    let mut kept: Vec<&VisitWindow> = run.windows.iter().filter(|window| !window.visits.is_empty()).collect();
     if kept.is_empty() {
         return Err(ReplayError::NoVisits);
     }
-    loop {
-        let slots = ReplaySlots::new(&kept);
+    for all_pages in [true, false] {
+        let slots = ReplaySlots::new(&kept, &run.touched, all_pages);
         if slots.bytes() <= bytes {
             return Ok((kept, slots));
         }
-        if kept.len() == 1 {
-            return Err(ReplayError::Memory { wanted_mib: slots.bytes() >> 20, available_bytes: bytes });
-        }
+    }
+    while kept.len() > 1 {
         // Every other one: those that stay are spread as before.
         kept = kept.into_iter().step_by(2).collect();
+        let slots = ReplaySlots::new(&kept, &run.touched, false);
+        if slots.bytes() <= bytes {
+            return Ok((kept, slots));
+        }
     }
+    let wanted = ReplaySlots::new(&kept, &run.touched, false).bytes();
+    Err(ReplayError::Memory { wanted_mib: wanted >> 20, available_bytes: bytes })
 }
 
 #[cfg(test)]

@@ -18,6 +18,10 @@ fn random(visits: u64, mib: u64, huge: bool) -> VisitWindow {
     }
 }
 
+fn run(windows: &[VisitWindow]) -> RunVisits {
+    RunVisits { windows: windows.to_vec(), touched: Vec::new() }
+}
+
 fn budget(mib: u64) -> ReplayBudget {
     ReplayBudget { time: Duration::ZERO, bytes: mib << 20 }
 }
@@ -25,7 +29,7 @@ fn budget(mib: u64) -> ReplayBudget {
 #[test]
 fn rounds_are_made_each_way() {
     let windows = [random(4000, 8, true), random(2000, 8, false)];
-    let times = match replay(&windows, budget(256), &|| false) {
+    let times = match replay(&run(&windows), HeldFrames::hold(), budget(256), &|| false) {
         Ok(times) => times,
         Err(ReplayError::NoHugePages { .. }) => return, // a system without them: said, and nothing to see
         Err(e) => panic!("{e}"),
@@ -41,17 +45,32 @@ fn rounds_are_made_each_way() {
 #[test]
 fn memory_that_is_short_leaves_windows_out_and_then_says_so() {
     let windows = [random(1000, 64, false), random(10, 1, false), random(1000, 64, false)];
-    let (kept, slots) = fitting(&windows, u64::MAX).unwrap();
+    let all = run(&windows);
+    let (kept, slots) = fitting(&all, u64::MAX).unwrap();
     assert_eq!(kept.len(), 3);
-    let (kept, _) = fitting(&windows[1..], slots.bytes() / 2).unwrap();
+    let rest = run(&windows[1..]);
+    let (kept, _) = fitting(&rest, slots.bytes() / 2).unwrap();
     assert_eq!(kept.len(), 1);
-    assert!(matches!(fitting(&windows, 1 << 20), Err(ReplayError::Memory { available_bytes: 1_048_576, .. })));
-    assert!(matches!(fitting(&[VisitWindow::default()], 1 << 30), Err(ReplayError::NoVisits)));
+    assert!(matches!(fitting(&all, 1 << 20), Err(ReplayError::Memory { available_bytes: 1_048_576, .. })));
+    assert!(matches!(fitting(&run(&[VisitWindow::default()]), 1 << 30), Err(ReplayError::NoVisits)));
+}
+
+#[test]
+fn pages_that_nothing_visits_are_touched_where_there_is_room() {
+    let windows = [random(10, 1, false)];
+    let touched = (0..1000).map(|page| VisitLine::new(0, 0x7000_0000_0000 + (page << 12), false)).collect();
+    let all = RunVisits { windows: windows.to_vec(), touched };
+    let (_, slots) = fitting(&all, u64::MAX).unwrap();
+    let (_, fewer) = fitting(&all, slots.bytes() - 1).unwrap();
+    assert!(fewer.bytes() < 100 << 12 && slots.bytes() > 1000 << 12, "{} {}", fewer.bytes(), slots.bytes());
 }
 
 #[test]
 fn it_stops_when_told() {
-    assert_eq!(replay(&[random(1000, 4, false)], budget(256), &|| true), Err(ReplayError::Stopped));
+    assert_eq!(
+        replay(&run(&[random(1000, 4, false)]), HeldFrames::none(), budget(256), &|| true),
+        Err(ReplayError::Stopped)
+    );
 }
 
 #[test]
@@ -59,10 +78,25 @@ fn lines_keep_their_place_in_their_window() {
     let lines = [(0, 0x1234_5678, true), (0, 0x1234_5678 + (4 << 20), true), (1, 0x1234_5678, true), (0, 0xff, false)];
     let lines = lines.map(|(process, addr, huge)| VisitLine::new(process, addr, huge));
     let window = VisitWindow { visits: lines.iter().map(|&line| (line, 0)).collect(), ..VisitWindow::default() };
-    let slots = ReplaySlots::new(&[&window]);
+    // Touched in another order, and a fifth page that nothing is replayed in; the last page was not seen to be touched.
+    let fifth = VisitLine::new(0, 6 << 20, false);
+    let touched = [lines[2], fifth, lines[1], lines[0]];
+    let slots = ReplaySlots::new(&[&window], &touched, true);
     let places: Vec<u32> = lines.iter().map(|&line| slots.line(line)).collect();
     let same = places[0] & 0x7fff;
     assert_eq!(places, [same, 1 << 15 | same, 2 << 15 | same, 3 << 15 | 3]);
-    // Four pages of one copy, the small one of the other too; three huge pages; tables of four windows, twice.
+    assert_eq!(slots.pages(), [places[2], slots.line(fifth), places[1], places[0], places[3]]);
+    assert_eq!(slots.line(fifth) >> 15, 4);
+    // Five pages of one copy, the small one that is replayed of the other too; three huge pages; tables of nine windows.
+    assert_eq!(slots.bytes(), 6 * 4096 + (3 << 21) + 9 * 4096);
+    let slots = ReplaySlots::new(&[&window], &touched, false);
+    assert_eq!(slots.pages(), [places[2], places[1], places[0], places[3]]);
     assert_eq!(slots.bytes(), 5 * 4096 + (3 << 21) + 8 * 4096);
+}
+
+#[test]
+fn held_frames_are_given_one_by_one() {
+    let mut held = HeldFrames::of_pages(3);
+    assert_eq!([(); 4].map(|()| held.give()), [true, true, true, false]);
+    assert!(!HeldFrames::none().give());
 }

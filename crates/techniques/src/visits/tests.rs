@@ -53,7 +53,7 @@ fn whole(total: u64) -> WindowPlace {
 
 fn cut(blocks: Vec<Block>, places: &[WindowPlace]) -> Vec<VisitWindow> {
     let huge = HugeWindows::new(&[region(1, 0, 1 << 40, MapSource::Anonymous)], &|_| true);
-    cut_windows(&mut Blocks(TraceInfo::default(), blocks.into_iter()), places, &huge, 0).unwrap()
+    cut_windows(&mut Blocks(TraceInfo::default(), blocks.into_iter()), places, &huge, 0).unwrap().windows
 }
 
 fn line(addr: u64) -> VisitLine {
@@ -85,11 +85,12 @@ fn pages_that_the_first_level_holds_are_no_visits() {
     block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 1, lines: 1 });
     let huge = HugeWindows::default();
     let mut source = Blocks(TraceInfo::default(), vec![block].into_iter());
-    let windows = cut_windows(&mut source, &[whole(6)], &huge, 2).unwrap();
+    let RunVisits { windows, touched } = cut_windows(&mut source, &[whole(6)], &huge, 2).unwrap();
     // Page 2 is back after 1 and 3, which are all that two entries hold.
     let line = |addr| VisitLine::new(0, addr, false);
     assert_eq!(windows[0].visits, [(line(0x1040), 2), (line(0x2000), 0), (line(0x3000), 0), (line(0x2fc0), 0)]);
     assert_eq!(windows[0].others, [line(0x1000), line(0x1080)]);
+    assert_eq!(touched, [line(0x1040), line(0x2000), line(0x3000)]);
 }
 
 #[test]
