@@ -1,4 +1,4 @@
-//! The memory that visits are replayed in: once with small pages, once with huge ones where the program could have them.
+//! The memory that visits are replayed in: small pages for all of it, and huge ones beside where the program could have them.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
@@ -18,15 +18,18 @@ pub const SMALL: u64 = 4096;
 const AT_ONCE: usize = 1 << 14;
 /// Huge pages of those asked for that have to be there.
 const ENOUGH: f64 = 0.9;
+/// log2 of the lines in a 2 MiB window.
+const WINDOW_SHIFT: u32 = 15;
+/// Windows at the most: lines have numbers of 32 bits, those of the windows' second places too.
+const MOST_WINDOWS: usize = 1 << (31 - WINDOW_SHIFT);
 
-/// Where each 2 MiB window of the program lies in the replay's memory: those that may be huge first, those that nothing is
-/// replayed in last.
+/// Where each 2 MiB window of the program lies in the replay's memory: those that may be huge first. These have a second
+/// place, for huge pages, behind all windows.
 pub struct ReplaySlots {
     of: HashMap<u64, u32>,
-    /// Of these windows so many are huge in the huge copy.
+    /// So many windows may be huge.
     huge: u32,
-    /// Of these windows so many are in the huge copy.
-    replayed: u32,
+    /// A line of each small page, in the order in which they are touched.
     pages: Vec<u32>,
 }
 
@@ -34,66 +37,62 @@ impl ReplaySlots {
     /// Of all lines of these windows; of those and of all others that the run touched, where `all_pages` says so.
     pub fn new(windows: &[&VisitWindow], touched: &[VisitLine], all_pages: bool) -> Self {
         let mut of = HashMap::new();
-        let mut huge = 0;
-        for wanted in [true, false] {
-            for line in lines(windows).filter(|line| line.huge() == wanted) {
-                let next = of.len() as u32;
-                of.entry(line.window()).or_insert(next);
-            }
-            if wanted {
-                huge = of.len() as u32;
-            }
+        for line in lines(windows).filter(|line| line.huge()) {
+            let next = of.len() as u32;
+            of.entry(line.window()).or_insert(next);
         }
-        let replayed = of.len() as u32;
+        let huge = of.len() as u32;
         let mut missing: HashSet<u64> = lines(windows).map(VisitLine::page).collect();
         let mut pages = Vec::new();
         let mut place = |line: VisitLine| {
             let next = of.len() as u32;
-            let slot = *of.entry(line.window()).or_insert(next);
-            pages.push(slot << 15 | line.offset());
+            pages.push(number(*of.entry(line.window()).or_insert(next), line));
         };
         touched.iter().filter(|line| missing.remove(&line.page()) || all_pages).for_each(|&line| place(line));
-        // What the kernel left out of the order comes last.
+        // A page that was not seen to be touched comes last.
         lines(windows).filter(|line| missing.remove(&line.page())).for_each(&mut place);
-        Self { of, huge, replayed, pages }
+        Self { of, huge, pages }
     }
 
-    /// Bytes that both copies take.
+    /// Whether its memory is no more than these bytes.
+    pub fn fits(&self, bytes: u64) -> bool {
+        self.of.len() <= MOST_WINDOWS && self.bytes() <= bytes
+    }
+
+    /// Bytes that it takes.
     pub fn bytes(&self) -> u64 {
-        let small_in_huge_copy = self.pages.iter().filter(|&&line| self.is_small_in_huge_copy(line)).count();
-        let small_pages = (self.pages.len() + small_in_huge_copy) as u64;
         // A table of leaf entries is a page, too.
-        let tables = (self.of.len() + self.replayed as usize) as u64;
-        (small_pages + tables) * SMALL + u64::from(self.huge) * HUGE
+        (self.pages.len() + self.of.len()) as u64 * SMALL + u64::from(self.huge) * HUGE
     }
 
-    /// The line's number in the replay's memory.
-    pub fn line(&self, line: VisitLine) -> u32 {
-        self.of[&line.window()] << 15 | line.offset()
-    }
-
-    /// A line of each page of the small copy, in the order in which they are touched.
+    /// A line of each small page, in the order in which they are touched.
     pub fn pages(&self) -> &[u32] {
         &self.pages
     }
 
-    fn is_small_in_huge_copy(&self, line: u32) -> bool {
-        (self.huge..self.replayed).contains(&(line >> 15))
+    /// The line's number in the replay's memory; with `huge`, in huge pages where these are.
+    pub fn line(&self, line: VisitLine, huge: bool) -> u32 {
+        let slot = self.of[&line.window()];
+        let second = if huge && slot < self.huge { self.of.len() as u32 } else { 0 };
+        number(second + slot, line)
     }
+}
+
+fn number(slot: u32, line: VisitLine) -> u32 {
+    slot << WINDOW_SHIFT | line.offset()
 }
 
 fn lines<'a>(windows: &'a [&'a VisitWindow]) -> impl Iterator<Item = VisitLine> + 'a {
     windows.iter().flat_map(|window| window.visits.iter().map(|visit| visit.0).chain(window.others.iter().copied()))
 }
 
-/// Both copies, touched.
+/// All of it, touched.
 pub struct ReplayMemory {
-    small: PageCopy,
-    huge: PageCopy,
+    copy: PageCopy,
     huge_bytes: u64,
 }
 
-/// One copy: its first byte is at a multiple of 2 MiB.
+/// Memory whose first byte is at a multiple of 2 MiB.
 pub struct PageCopy {
     _mapping: Mapping,
     base: u64,
@@ -125,33 +124,30 @@ impl PageCopy {
 }
 
 impl ReplayMemory {
-    /// Maps both and touches their pages, those of the small copy in the held frames as far as they last.
+    /// Maps it and touches its pages, the small ones in the held frames as far as these last.
     pub fn new(slots: &ReplaySlots, mut held: HeldFrames, stop: &dyn Fn() -> bool) -> Result<Self, ReplayError> {
-        let small_bytes = slots.of.len() as u64 * HUGE;
-        let small = PageCopy::new(small_bytes)?;
-        small.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
-        touch(&small, slots.pages().iter().copied(), &mut held, stop)?;
+        let (small_bytes, huge_bytes) = (slots.of.len() as u64 * HUGE, u64::from(slots.huge) * HUGE);
+        let copy = PageCopy::new(small_bytes + huge_bytes)?;
+        copy.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
+        copy.advise(small_bytes, huge_bytes, libc::MADV_HUGEPAGE);
+        touch(&copy, slots.pages().iter().copied(), &mut held, stop)?;
         drop(held);
-        let (huge_bytes, bytes) = (u64::from(slots.huge) * HUGE, u64::from(slots.replayed) * HUGE);
-        let huge = PageCopy::new(bytes)?;
-        huge.advise(0, huge_bytes, libc::MADV_HUGEPAGE);
-        huge.advise(huge_bytes, bytes - huge_bytes, libc::MADV_NOHUGEPAGE);
-        let replayed = slots.pages().iter().copied().filter(|line| line >> 15 < slots.replayed);
-        touch(&huge, replayed, &mut HeldFrames::none(), stop)?;
-        let got = huge_bytes_at(huge.base).unwrap_or(0);
+        let huge_lines = (slots.of.len() as u32..).take(slots.huge as usize).map(|slot| slot << WINDOW_SHIFT);
+        touch(&copy, huge_lines, &mut HeldFrames::none(), stop)?;
+        let got = if huge_bytes > 0 { huge_bytes_at(copy.base + small_bytes).unwrap_or(0) } else { 0 };
         if (got as f64) < ENOUGH * huge_bytes as f64 {
             return Err(ReplayError::NoHugePages { got: got >> 20, wanted: huge_bytes >> 20 });
         }
-        Ok(Self { small, huge, huge_bytes: got })
+        // What is read of a huge page is of the page's own, and no other's: as with small ones.
+        let replayed = slots.pages().iter().copied().filter(|line| line >> WINDOW_SHIFT < slots.huge);
+        let second = (slots.of.len() as u32) << WINDOW_SHIFT;
+        touch(&copy, replayed.map(|line| line + second), &mut HeldFrames::none(), stop)?;
+        Ok(Self { copy, huge_bytes: got })
     }
 
-    /// First byte of a copy.
-    pub fn base(&self, huge: bool) -> u64 {
-        if huge {
-            self.huge.base
-        } else {
-            self.small.base
-        }
+    /// Its first byte.
+    pub fn base(&self) -> u64 {
+        self.copy.base
     }
 
     /// Bytes that huge pages back.

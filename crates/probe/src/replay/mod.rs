@@ -93,7 +93,7 @@ fn round(steps: &[ReplaySteps], memory: &ReplayMemory, huge_first: bool) -> Repl
     for pass in [Pass::Chained, Pass::Free] {
         for steps in steps {
             for huge in order {
-                let seconds = steps.time(memory.base(huge), pass);
+                let seconds = steps.time(memory.base(), huge, pass);
                 *match (pass, huge) {
                     (Pass::Chained, false) => &mut round.chained_small,
                     (Pass::Chained, true) => &mut round.chained_huge,
@@ -114,7 +114,7 @@ fn fitting(run: &RunVisits, bytes: u64) -> Result<(Vec<&VisitWindow>, ReplaySlot
     }
     for all_pages in [true, false] {
         let slots = ReplaySlots::new(&kept, &run.touched, all_pages);
-        if slots.bytes() <= bytes {
+        if slots.fits(bytes) {
             return Ok((kept, slots));
         }
     }
@@ -122,7 +122,7 @@ fn fitting(run: &RunVisits, bytes: u64) -> Result<(Vec<&VisitWindow>, ReplaySlot
         // Every other one: those that stay are spread as before.
         kept = kept.into_iter().step_by(2).collect();
         let slots = ReplaySlots::new(&kept, &run.touched, false);
-        if slots.bytes() <= bytes {
+        if slots.fits(bytes) {
             return Ok((kept, slots));
         }
     }

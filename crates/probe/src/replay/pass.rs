@@ -18,12 +18,17 @@ pub enum Pass {
 
 /// A window's visits as places in the replay's memory.
 pub struct ReplaySteps {
-    /// Line, and how many others follow.
-    visits: Vec<(u32, u8)>,
-    others: Vec<u32>,
+    /// With small pages, and with huge ones.
+    ways: [Steps; 2],
     /// The first visit that is timed, and the first of its other lines.
     timed: (usize, usize),
     weight: f64,
+}
+
+struct Steps {
+    /// Line, and how many others follow.
+    visits: Vec<(u32, u8)>,
+    others: Vec<u32>,
 }
 
 impl ReplaySteps {
@@ -31,17 +36,16 @@ impl ReplaySteps {
     pub fn new(window: &VisitWindow, slots: &ReplaySlots) -> Self {
         let first = window.first_timed;
         let others_before: usize = window.visits[..first].iter().map(|visit| usize::from(visit.1)).sum();
-        Self {
-            visits: window.visits.iter().map(|&(line, others)| (slots.line(line), others)).collect(),
-            others: window.others.iter().map(|&line| slots.line(line)).collect(),
-            timed: (first, others_before),
-            weight: window.weight,
-        }
+        let steps = |huge| Steps {
+            visits: window.visits.iter().map(|&(line, others)| (slots.line(line, huge), others)).collect(),
+            others: window.others.iter().map(|&line| slots.line(line, huge)).collect(),
+        };
+        Self { ways: [steps(false), steps(true)], timed: (first, others_before), weight: window.weight }
     }
 
     /// Visits that are timed.
     pub fn timed_visits(&self) -> u64 {
-        (self.visits.len() - self.timed.0) as u64
+        (self.ways[0].visits.len() - self.timed.0) as u64
     }
 
     /// Visits of the run that they stand for.
@@ -50,13 +54,14 @@ impl ReplaySteps {
     }
 
     /// Seconds of CPU of the timed visits, after the others; as many times as they stand for.
-    pub fn time(&self, base: u64, pass: Pass) -> f64 {
+    pub fn time(&self, base: u64, huge: bool, pass: Pass) -> f64 {
         let run = match pass {
             Pass::Chained => chained,
             Pass::Free => free,
         };
-        let (warming, timed) = self.visits.split_at(self.timed.0);
-        let (warming_others, timed_others) = self.others.split_at(self.timed.1);
+        let Steps { visits, others } = &self.ways[usize::from(huge)];
+        let (warming, timed) = visits.split_at(self.timed.0);
+        let (warming_others, timed_others) = others.split_at(self.timed.1);
         black_box(run(base, warming, warming_others));
         let began = CpuInstant::now();
         black_box(run(base, timed, timed_others));
