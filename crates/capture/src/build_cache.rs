@@ -32,9 +32,7 @@ pub(crate) trait BuildRecipe {
 
 /// Where the build is kept; `None` without a home.
 pub(crate) fn folder(recipe: &dyn BuildRecipe) -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
-    Some(cache.join("lookaside").join(recipe.name()).join(recipe.key()))
+    Some(lookaside_host::cache_folder()?.join(recipe.name()).join(recipe.key()))
 }
 
 /// Whether it is in the cache already.
@@ -91,13 +89,6 @@ pub(crate) fn compile(command: &mut Command, folder: &Path, what: &str) -> Resul
         .or(text.lines().next())
         .unwrap_or("no message");
     Err(format!("{what}: {line}"))
-}
-
-/// FNV-1a over the texts.
-pub(crate) fn hash<'a>(texts: impl Iterator<Item = &'a str>) -> u64 {
-    texts
-        .flat_map(str::bytes)
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// A program in the `PATH`.

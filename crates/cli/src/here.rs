@@ -5,7 +5,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lookaside_host::{kernel_release, system_product, CpuInfo};
+use lookaside_host::{cache_folder, cache_name, kernel_release, system_product, CpuInfo};
 use lookaside_machine::{preset, to_toml, Machine};
 
 use crate::exit::Failure;
@@ -66,7 +66,7 @@ impl MachineHere {
     }
 
     fn of(machine: Machine) -> Self {
-        let reason = "lookaside machine show this lists what was not".into();
+        let reason = "details: lookaside machine show this".into();
         Self { machine, reason, measured: true }
     }
 }
@@ -79,20 +79,13 @@ pub fn keep_for_later(machine: &Machine) -> Result<(), String> {
 /// Where the description is kept; `None` without a home. Another CPU, microcode, kernel or kind of (virtual) machine has
 /// another one.
 fn kept_file() -> Option<PathBuf> {
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    let cache = cache_folder()?;
     let cpu = CpuInfo::here();
     let of_cpu = ["vendor_id", "cpu family", "model", "stepping", "model name", "microcode", "CPU part"];
     let mut parts: Vec<String> = of_cpu.iter().map(|name| cpu.value(name).unwrap_or_default().to_string()).collect();
     let virtual_machine = cpu.has_flag("hypervisor") == Some(true);
     parts.extend([kernel_release(), system_product(), virtual_machine.to_string(), FORMAT.to_string()]);
-    Some(cache.join("lookaside").join("machine").join(format!("{:016x}.toml", fnv1a(&parts))))
-}
-
-/// FNV-1a over the parts, each ended by a byte that is in no text.
-fn fnv1a(parts: &[String]) -> u64 {
-    let bytes = parts.iter().flat_map(|part| part.bytes().chain([0xff]));
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    Some(cache.join("machine").join(cache_name(parts.iter().map(String::as_str)) + ".toml"))
 }
 
 /// A kept description that is sound, and that nobody but this user can have written.
@@ -157,12 +150,5 @@ mod tests {
         assert_eq!(read(&file), Some(machine));
         let nowhere = Path::new("/proc/none/machine/1.toml");
         assert!(keep(&preset("zen4").expect("a preset"), nowhere).is_err_and(|e| e.starts_with("/proc/none/machine: ")));
-    }
-
-    #[test]
-    fn parts_are_told_apart() {
-        let hash = |parts: &[&str]| fnv1a(&parts.iter().map(|part| part.to_string()).collect::<Vec<_>>());
-        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
-        assert_eq!(hash(&["ab", "c"]), hash(&["ab", "c"]));
     }
 }

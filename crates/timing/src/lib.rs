@@ -7,11 +7,16 @@
 //! ```
 //! use lookaside_timing::{saved, ReplayRound, ReplayTimes, SiteTime};
 //!
-//! // A program of ten seconds, nine of them at one load with 50 M visits, a fiftieth of which were replayed; each takes 180 ns with small
-//! // pages and 150 ns with huge ones if it waits for the one before, 10 and 9 ns if it doesn't.
+//! // A program of ten seconds, nine of them at one load with 50 M visits, a fiftieth of which were replayed; each takes
+//! // 180 ns with small pages and 150 ns with huge ones if it waits for the one before, 10 and 9 ns if it doesn't.
 //! let sites = [SiteTime { seconds: 9.0, visits: 50_000_000, translation_cycles: 1e9 }];
 //! let round = ReplayRound { chained_small: 0.18, chained_huge: 0.15, free_small: 0.010, free_huge: 0.009 };
-//! let replay = ReplayTimes { rounds: vec![round; 5], represented_visits: 1e6, represented_cost: 0.02, ..Default::default() };
+//! let replay = ReplayTimes {
+//!     held_rounds: vec![round; 5],
+//!     represented_visits: 1e6,
+//!     represented_cost: 0.02,
+//!     ..Default::default()
+//! };
 //! let saving = saved(&sites, 10.0, 50_000_000, &replay, 0.001).expect("rounds");
 //! // All of the nine seconds are waiting: a sixth of them is translation.
 //! assert!((saving.best - 1.5).abs() < 0.1);

@@ -19,11 +19,14 @@ pub struct ReplayRound {
     pub free_huge: f64,
 }
 
-/// A replay: rounds over the same visits.
+/// A replay: rounds over the same visits, in turns with small pages in two kinds of frames.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayTimes {
-    /// Rounds, in order of time.
-    pub rounds: Vec<ReplayRound>,
+    /// Rounds with small pages in the frames that a program started before the recording would have got (free memory in
+    /// small pieces first), in order of time.
+    pub held_rounds: Vec<ReplayRound>,
+    /// Rounds with small pages in frames that came afterwards: rather side by side.
+    pub other_rounds: Vec<ReplayRound>,
     /// Page visits that were timed in each; a short stretch is passed over several times.
     pub timed_visits: u64,
     /// Page visits that a round stands for: each window's by its weight.

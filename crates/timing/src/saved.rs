@@ -15,17 +15,31 @@ pub fn saved(
     replay: &ReplayTimes,
     seconds_a_sample: f64,
 ) -> Option<SavedSeconds> {
-    let rounds = &replay.rounds;
     let scale = RunScale::new(visits, replay)?;
     let program = Program::new(sites, visits);
-    let medians = medians(rounds)?;
-    let each: Vec<SavedSeconds> = rounds.iter().map(|round| program.saved(&round.times(), scale)).collect();
     // Of each round by itself: what the machine did for a while struck both of its kinds of pages.
-    let best = median(each.iter().map(|saved| saved.best))?;
-    let [low] = quantiles(each.iter().map(|saved| saved.least), [OUTSIDE])?;
-    let [high] = quantiles(each.iter().map(|saved| saved.most), [1.0 - OUTSIDE])?;
-    let noise = program.sampling_error(&medians, scale, seconds_a_sample) + user_seconds * unsteadiness(rounds);
+    let of_rounds = |rounds: &[ReplayRound]| -> Vec<SavedSeconds> {
+        rounds.iter().map(|round| program.saved(&round.times(), scale)).collect()
+    };
+    let kinds = [&replay.held_rounds, &replay.other_rounds].into_iter().filter(|rounds| !rounds.is_empty());
+    let (mut all, mut bests, mut noises) = (Vec::new(), Vec::new(), Vec::new());
+    for rounds in kinds {
+        let each = of_rounds(rounds);
+        bests.push(median(each.iter().map(|saved| saved.best))?);
+        noises.push(
+            program.sampling_error(&medians(rounds)?, scale, seconds_a_sample) + user_seconds * unsteadiness(rounds),
+        );
+        all.extend(each);
+    }
+    // Which frames a run gets can't be told: the middle of both kinds, and an interval over both.
+    let (best, noise) = (mean(&bests)?, mean(&noises)?);
+    let [low] = quantiles(all.iter().map(|saved| saved.least), [OUTSIDE])?;
+    let [high] = quantiles(all.iter().map(|saved| saved.most), [1.0 - OUTSIDE])?;
     Some(SavedSeconds { least: low.min(best) - noise, best, most: high.max(best) + noise })
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Of the four times.

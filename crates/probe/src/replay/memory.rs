@@ -1,4 +1,5 @@
-//! The memory that visits are replayed in: small pages for all of it, and huge ones beside where the program could have them.
+//! The memory that visits are replayed in: small pages for all of it, and beside these, where the program could have huge
+//! pages, other small ones and huge ones.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
@@ -20,11 +21,27 @@ const AT_ONCE: usize = 1 << 14;
 const ENOUGH: f64 = 0.9;
 /// log2 of the lines in a 2 MiB window.
 const WINDOW_SHIFT: u32 = 15;
-/// Windows at the most: lines have numbers of 32 bits, those of the windows' second places too.
-const MOST_WINDOWS: usize = 1 << (31 - WINDOW_SHIFT);
+/// Windows at the most, each with three places: lines have numbers of 32 bits.
+const MOST_WINDOWS: usize = (1 << (32 - WINDOW_SHIFT)) / PageKind::ALL.len();
 
-/// Where each 2 MiB window of the program lies in the replay's memory: those that may be huge first. These have a second
-/// place, for huge pages, behind all windows.
+/// What the memory of a window that may be huge consists of. All else is in held frames, whatever it is replayed beside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageKind {
+    /// Small pages in the frames that were held ([`HeldFrames`]).
+    SmallHeld,
+    /// Small pages in the frames that come now: rather side by side.
+    SmallOther,
+    /// Huge pages.
+    Huge,
+}
+
+impl PageKind {
+    /// In the order of their places.
+    pub const ALL: [Self; 3] = [Self::SmallHeld, Self::SmallOther, Self::Huge];
+}
+
+/// Where each 2 MiB window of the program lies in the replay's memory: those that may be huge first. These have two more
+/// places behind all windows.
 pub struct ReplaySlots {
     of: HashMap<u64, u32>,
     /// So many windows may be huge.
@@ -61,8 +78,10 @@ impl ReplaySlots {
 
     /// Bytes that it takes.
     pub fn bytes(&self) -> u64 {
+        let others = self.others().count();
         // A table of leaf entries is a page, too.
-        (self.pages.len() + self.of.len()) as u64 * SMALL + u64::from(self.huge) * HUGE
+        let tables = self.of.len() + self.huge as usize;
+        (self.pages.len() + others + tables) as u64 * SMALL + u64::from(self.huge) * HUGE
     }
 
     /// A line of each small page, in the order in which they are touched.
@@ -70,11 +89,27 @@ impl ReplaySlots {
         &self.pages
     }
 
-    /// The line's number in the replay's memory; with `huge`, in huge pages where these are.
-    pub fn line(&self, line: VisitLine, huge: bool) -> u32 {
+    /// A line of each page of [`PageKind::SmallOther`], in the order in which they are touched.
+    pub fn others(&self) -> impl Iterator<Item = u32> + '_ {
+        let first = self.first(PageKind::SmallOther);
+        let huge = self.pages.iter().filter(|&&line| line >> WINDOW_SHIFT < self.huge);
+        huge.map(move |line| line + (first << WINDOW_SHIFT))
+    }
+
+    /// The first slot of such pages.
+    fn first(&self, kind: PageKind) -> u32 {
+        match kind {
+            PageKind::SmallHeld => 0,
+            PageKind::SmallOther => self.of.len() as u32,
+            PageKind::Huge => self.of.len() as u32 + self.huge,
+        }
+    }
+
+    /// The line's number in the replay's memory.
+    pub fn line(&self, line: VisitLine, kind: PageKind) -> u32 {
         let slot = self.of[&line.window()];
-        let second = if huge && slot < self.huge { self.of.len() as u32 } else { 0 };
-        number(second + slot, line)
+        let first = if slot < self.huge { self.first(kind) } else { 0 };
+        number(first + slot, line)
     }
 }
 
@@ -124,24 +159,23 @@ impl PageCopy {
 }
 
 impl ReplayMemory {
-    /// Maps it and touches its pages, the small ones in the held frames as far as these last.
+    /// Maps it and touches its pages, those of [`PageKind::SmallHeld`] in the held frames as far as these last.
     pub fn new(slots: &ReplaySlots, mut held: HeldFrames, stop: &dyn Fn() -> bool) -> Result<Self, ReplayError> {
-        let (small_bytes, huge_bytes) = (slots.of.len() as u64 * HUGE, u64::from(slots.huge) * HUGE);
+        let small_bytes = u64::from(slots.first(PageKind::Huge)) * HUGE;
+        let huge_bytes = u64::from(slots.huge) * HUGE;
         let copy = PageCopy::new(small_bytes + huge_bytes)?;
         copy.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
         copy.advise(small_bytes, huge_bytes, libc::MADV_HUGEPAGE);
         touch(&copy, slots.pages().iter().copied(), &mut held, stop)?;
+        // While the rest is held, the kernel has to break up large pieces of memory.
+        touch(&copy, slots.others(), &mut HeldFrames::none(), stop)?;
         drop(held);
-        let huge_lines = (slots.of.len() as u32..).take(slots.huge as usize).map(|slot| slot << WINDOW_SHIFT);
-        touch(&copy, huge_lines, &mut HeldFrames::none(), stop)?;
+        let huge_windows = (slots.first(PageKind::Huge)..).take(slots.huge as usize);
+        touch(&copy, huge_windows.map(|slot| slot << WINDOW_SHIFT), &mut HeldFrames::none(), stop)?;
         let got = if huge_bytes > 0 { huge_bytes_at(copy.base + small_bytes).unwrap_or(0) } else { 0 };
         if (got as f64) < ENOUGH * huge_bytes as f64 {
             return Err(ReplayError::NoHugePages { got: got >> 20, wanted: huge_bytes >> 20 });
         }
-        // What is read of a huge page is of the page's own, and no other's: as with small ones.
-        let replayed = slots.pages().iter().copied().filter(|line| line >> WINDOW_SHIFT < slots.huge);
-        let second = (slots.of.len() as u32) << WINDOW_SHIFT;
-        touch(&copy, replayed.map(|line| line + second), &mut HeldFrames::none(), stop)?;
         Ok(Self { copy, huge_bytes: got })
     }
 

@@ -2,8 +2,9 @@
 //! waiting for the one before or none (`RULES.md` of `lookaside-timing`, "The replay").
 //!
 //! The visits' offsets within 2 MiB windows are kept, so that page-table lines are shared as in the program; the windows
-//! themselves lie one after another in memory of ours, which is read and never the program's. Its small pages lie in the
-//! frames that the program would have got ([`HeldFrames`]).
+//! themselves lie one after another in memory of ours, which is read and never the program's. What may be huge lies
+//! there three times: in small pages in the frames that the program would have got ([`HeldFrames`]), in small pages in other
+//! frames, and in huge pages.
 
 mod cpu_clock;
 mod error;
@@ -19,12 +20,13 @@ use lookaside_timing::{ReplayRound, ReplayTimes, RunVisits, VisitWindow};
 pub use error::ReplayError;
 use first_touch::first_touches;
 pub use held_frames::HeldFrames;
-use memory::{ReplayMemory, ReplaySlots};
+use memory::{PageKind, ReplayMemory, ReplaySlots};
 use pass::{Pass, ReplaySteps};
 
-/// Rounds at the most, and the fewest that give an interval.
-const MOST_ROUNDS: usize = 15;
-const FEWEST_ROUNDS: usize = 5;
+/// Rounds at the most, and the fewest that give an interval: half of them with each kind of small pages.
+const MOST_ROUNDS: usize = 16;
+const FEWEST_ROUNDS: usize = 6;
+const SMALL_KINDS: [PageKind; 2] = [PageKind::SmallHeld, PageKind::SmallOther];
 
 /// A round takes so long at least: one of a few milliseconds is at the mercy of a single interruption.
 const SHORTEST_ROUND: Duration = Duration::from_millis(150);
@@ -34,7 +36,7 @@ const MOST_PASSES: u32 = 100;
 /// What a replay may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayBudget {
-    /// Rounds end when this time is over; five are made in any case, each as long as all windows take.
+    /// Rounds end when this time is over; six are made in any case, each as long as all windows take.
     pub time: Duration,
     /// Bytes of memory, for small and huge pages together.
     pub bytes: u64,
@@ -56,23 +58,31 @@ pub fn replay(
     let memory = ReplayMemory::new(&slots, held, stop)?;
     let faults = first_touches(budget.bytes.saturating_sub(slots.bytes()))?;
     let steps: Vec<ReplaySteps> = windows.iter().map(|window| ReplaySteps::new(window, &slots)).collect();
-    // A round that does not count: it warms the memory, and tells how long one takes.
+    // Rounds that do not count: they warm the memory, and tell how long one takes.
     let warming = Instant::now();
-    round(&steps, &memory, false);
-    let once = warming.elapsed().as_secs_f64().max(1e-6);
+    for small in SMALL_KINDS {
+        round(&steps, &memory, small, false);
+    }
+    let once = (warming.elapsed().as_secs_f64() / SMALL_KINDS.len() as f64).max(1e-6);
     let passes = (SHORTEST_ROUND.as_secs_f64() / once).ceil().clamp(1.0, f64::from(MOST_PASSES)) as u32;
-    let mut rounds = Vec::new();
+    let mut rounds: [Vec<ReplayRound>; 2] = Default::default();
     let rounds_began = Instant::now();
-    while rounds.len() < MOST_ROUNDS && (rounds.len() < FEWEST_ROUNDS || rounds_began.elapsed() < budget.time) {
+    for number in 0..MOST_ROUNDS {
+        if number >= FEWEST_ROUNDS && rounds_began.elapsed() >= budget.time {
+            break;
+        }
         if stop() {
             return Err(ReplayError::Stopped);
         }
-        let huge_first = rounds.len() % 2 == 1;
-        let sum: ReplayRound = (0..passes).map(|_| round(&steps, &memory, huge_first)).sum();
-        rounds.push(sum.times_factor(1.0 / f64::from(passes)));
+        // In four rounds both kinds of small pages come before huge ones and after them.
+        let (small, huge_first) = (number % 2, number / 2 % 2 == 1);
+        let sum: ReplayRound = (0..passes).map(|_| round(&steps, &memory, SMALL_KINDS[small], huge_first)).sum();
+        rounds[small].push(sum.times_factor(1.0 / f64::from(passes)));
     }
+    let [held_rounds, other_rounds] = rounds;
     Ok(ReplayTimes {
-        rounds,
+        held_rounds,
+        other_rounds,
         timed_visits: u64::from(passes) * steps.iter().map(ReplaySteps::timed_visits).sum::<u64>(),
         represented_visits: steps.iter().map(ReplaySteps::represented_visits).sum(),
         represented_cost: windows.iter().map(|window| window.weight * window.cost_share).sum(),
@@ -83,18 +93,18 @@ pub fn replay(
     })
 }
 
-/// All windows each way; `huge_first` in every other round, so that neither always comes into the caches of the other.
-fn round(steps: &[ReplaySteps], memory: &ReplayMemory, huge_first: bool) -> ReplayRound {
+/// All windows each way, with these small pages; `huge_first` says which way comes first.
+fn round(steps: &[ReplaySteps], memory: &ReplayMemory, small: PageKind, huge_first: bool) -> ReplayRound {
     let mut round = ReplayRound::default();
-    let order = if huge_first { [true, false] } else { [false, true] };
+    let order = if huge_first { [PageKind::Huge, small] } else { [small, PageKind::Huge] };
     // All windows one after another: between two passes over one lie those over all others, so that no pass finds in the
     // caches what the one before has left there. Small and huge pages right after each other: what a neighbour does for a
     // while strikes both.
     for pass in [Pass::Chained, Pass::Free] {
         for steps in steps {
-            for huge in order {
-                let seconds = steps.time(memory.base(), huge, pass);
-                *match (pass, huge) {
+            for kind in order {
+                let seconds = steps.time(memory.base(), kind, pass);
+                *match (pass, kind == PageKind::Huge) {
                     (Pass::Chained, false) => &mut round.chained_small,
                     (Pass::Chained, true) => &mut round.chained_huge,
                     (Pass::Free, false) => &mut round.free_small,

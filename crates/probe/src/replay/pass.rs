@@ -5,7 +5,7 @@ use std::hint::black_box;
 use lookaside_timing::VisitWindow;
 
 use super::cpu_clock::CpuInstant;
-use super::memory::ReplaySlots;
+use super::memory::{PageKind, ReplaySlots};
 
 /// How visits depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub enum Pass {
 
 /// A window's visits as places in the replay's memory.
 pub struct ReplaySteps {
-    /// With small pages, and with huge ones.
-    ways: [Steps; 2],
+    /// In the order of [`PageKind::ALL`].
+    ways: [Steps; 3],
     /// The first visit that is timed, and the first of its other lines.
     timed: (usize, usize),
     weight: f64,
@@ -36,11 +36,11 @@ impl ReplaySteps {
     pub fn new(window: &VisitWindow, slots: &ReplaySlots) -> Self {
         let first = window.first_timed;
         let others_before: usize = window.visits[..first].iter().map(|visit| usize::from(visit.1)).sum();
-        let steps = |huge| Steps {
-            visits: window.visits.iter().map(|&(line, others)| (slots.line(line, huge), others)).collect(),
-            others: window.others.iter().map(|&line| slots.line(line, huge)).collect(),
+        let steps = |kind| Steps {
+            visits: window.visits.iter().map(|&(line, others)| (slots.line(line, kind), others)).collect(),
+            others: window.others.iter().map(|&line| slots.line(line, kind)).collect(),
         };
-        Self { ways: [steps(false), steps(true)], timed: (first, others_before), weight: window.weight }
+        Self { ways: PageKind::ALL.map(steps), timed: (first, others_before), weight: window.weight }
     }
 
     /// Visits that are timed.
@@ -54,12 +54,12 @@ impl ReplaySteps {
     }
 
     /// Seconds of CPU of the timed visits, after the others; as many times as they stand for.
-    pub fn time(&self, base: u64, huge: bool, pass: Pass) -> f64 {
+    pub fn time(&self, base: u64, kind: PageKind, pass: Pass) -> f64 {
         let run = match pass {
             Pass::Chained => chained,
             Pass::Free => free,
         };
-        let Steps { visits, others } = &self.ways[usize::from(huge)];
+        let Steps { visits, others } = &self.ways[kind as usize];
         let (warming, timed) = visits.split_at(self.timed.0);
         let (warming_others, timed_others) = others.split_at(self.timed.1);
         black_box(run(base, warming, warming_others));

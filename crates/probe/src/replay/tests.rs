@@ -34,9 +34,11 @@ fn rounds_are_made_each_way() {
         Err(ReplayError::NoHugePages { .. }) => return, // a system without them: said, and nothing to see
         Err(e) => panic!("{e}"),
     };
-    assert_eq!((times.rounds.len(), times.windows, times.timed_visits % 3000), (5, 2, 0));
+    assert_eq!((times.held_rounds.len(), times.other_rounds.len()), (3, 3));
+    assert_eq!((times.windows, times.timed_visits % 3000), (2, 0));
     assert_eq!((times.represented_visits, times.represented_cost), (6000.0, 0.4));
-    assert!(times.rounds.iter().all(|round| round.times().iter().all(|&seconds| seconds > 0.0)));
+    let mut rounds = times.held_rounds.iter().chain(&times.other_rounds);
+    assert!(rounds.all(|round| round.times().iter().all(|&seconds| seconds > 0.0)));
     assert!(times.huge_bytes >= 7 << 20, "{}", times.huge_bytes);
     let costs = [times.faults.again_microseconds, times.faults.fresh_microseconds];
     assert!(costs.as_flattened().iter().all(|&cost| cost > 0.0), "{costs:?}");
@@ -82,20 +84,22 @@ fn lines_keep_their_place_in_their_window() {
     let fifth = VisitLine::new(0, 6 << 20, false);
     let touched = [lines[2], fifth, lines[1], lines[0]];
     let slots = ReplaySlots::new(&[&window], &touched, true);
-    let places: Vec<u32> = lines.iter().map(|&line| slots.line(line, false)).collect();
-    let same = places[0] & 0x7fff;
+    let places = |kind| lines.map(|line| slots.line(line, kind));
+    let held = places(PageKind::SmallHeld);
+    let same = held[0] & 0x7fff;
     // The last two windows can't be huge, and have their places in the order of touches.
-    assert_eq!(places, [same, 1 << 15 | same, 2 << 15 | same, 4 << 15 | 3]);
-    assert_eq!(slots.line(fifth, false), 3 << 15);
-    assert_eq!(slots.pages(), [places[2], 3 << 15, places[1], places[0], places[3]]);
-    let huge: Vec<u32> = lines.iter().map(|&line| slots.line(line, true)).collect();
-    assert_eq!(huge, [5 << 15 | same, 6 << 15 | same, 7 << 15 | same, places[3]]);
-    // Five small pages, tables of five windows, three huge pages.
-    assert_eq!(slots.bytes(), 10 * 4096 + (3 << 21));
+    assert_eq!(held, [same, 1 << 15 | same, 2 << 15 | same, 4 << 15 | 3]);
+    assert_eq!(slots.line(fifth, PageKind::Huge), 3 << 15);
+    assert_eq!(slots.pages(), [held[2], 3 << 15, held[1], held[0], held[3]]);
+    assert_eq!(places(PageKind::SmallOther), [5 << 15 | same, 6 << 15 | same, 7 << 15 | same, held[3]]);
+    assert_eq!(places(PageKind::Huge), [8 << 15 | same, 9 << 15 | same, 10 << 15 | same, held[3]]);
+    assert_eq!(slots.others().collect::<Vec<_>>(), [7 << 15 | same, 6 << 15 | same, 5 << 15 | same]);
+    // Five small pages and three others, tables of five windows and of three, three huge pages.
+    assert_eq!(slots.bytes(), 16 * 4096 + (3 << 21));
     let slots = ReplaySlots::new(&[&window], &touched, false);
-    let last = slots.line(lines[3], false);
-    assert_eq!((last, slots.pages()), (3 << 15 | 3, &[places[2], places[1], places[0], last][..]));
-    assert_eq!(slots.bytes(), 8 * 4096 + (3 << 21));
+    let last = slots.line(lines[3], PageKind::Huge);
+    assert_eq!((last, slots.pages()), (3 << 15 | 3, &[held[2], held[1], held[0], last][..]));
+    assert_eq!(slots.bytes(), 14 * 4096 + (3 << 21));
     assert!(slots.fits(slots.bytes()) && !slots.fits(slots.bytes() - 1));
 }
 

@@ -8,7 +8,7 @@ fn round(chained_small: f64, chained_huge: f64, free_small: f64, free_huge: f64)
 
 /// Rounds that stand for so many visits and all of the cost.
 fn replayed(rounds: &[ReplayRound], represented_visits: f64) -> ReplayTimes {
-    ReplayTimes { rounds: rounds.to_vec(), represented_visits, represented_cost: 1.0, ..ReplayTimes::default() }
+    ReplayTimes { held_rounds: rounds.to_vec(), represented_visits, represented_cost: 1.0, ..ReplayTimes::default() }
 }
 
 fn site(seconds: f64, visits: u64) -> SiteTime {
@@ -44,6 +44,17 @@ fn work_beyond_the_visits_is_not_saved() {
     let saving = of_one(20.0, &rounds);
     assert!(saving.most <= 0.1 + 1e-9 && saving.least >= 0.002 && saving.least < 0.01, "{saving:?}");
     assert_eq!(of_one(0.0, &rounds), SavedSeconds::default());
+}
+
+#[test]
+fn frames_of_two_kinds_give_the_middle_and_an_interval_over_both() {
+    let held_rounds = vec![round(0.25, 0.15, 0.01, 0.009); 3];
+    let other_rounds = vec![round(0.2, 0.15, 0.01, 0.009); 3];
+    let replay = ReplayTimes { held_rounds, other_rounds, ..replayed(&[], 1e6) };
+    let saving = saved(&[site(0.3, 1_000_000)], 0.3, 1_000_000, &replay, 0.0).unwrap();
+    let [held, other] = [&replay.held_rounds, &replay.other_rounds].map(|rounds| of_one(0.3, rounds));
+    assert!((saving.best - (held.best + other.best) / 2.0).abs() < 1e-9, "{saving:?}");
+    assert!((saving.least, saving.most) == (other.least, held.most), "{saving:?} {held:?} {other:?}");
 }
 
 #[test]

@@ -40,10 +40,11 @@ pub fn clock() -> NativeClock {
 /// Seven rounds alike.
 pub fn replay() -> ReplayTimes {
     ReplayTimes {
-        rounds: vec![
+        held_rounds: vec![
             ReplayRound { chained_small: 0.111, chained_huge: 0.0912, free_small: 0.0061, free_huge: 0.0052 };
             7
         ],
+        other_rounds: Vec::new(),
         timed_visits: 600_000,
         represented_visits: 600_000.0,
         represented_cost: 1.0,

@@ -259,7 +259,7 @@ impl BuildRecipe for QemuPlugin {
 
     fn key(&self) -> String {
         let texts = SOURCES.iter().flat_map(|(name, text)| [*name, *text]).chain([FLAGS]);
-        format!("{:016x}", build_cache::hash(texts))
+        lookaside_host::cache_name(texts)
     }
 
     fn is_complete(&self, folder: &Path) -> bool {

@@ -128,7 +128,7 @@ impl BuildRecipe for ValgrindInstall {
 
     fn key(&self) -> String {
         let texts = SOURCES.iter().flat_map(|(name, text)| [*name, *text]).chain([FLAGS, TOOL_FLAGS, PRELOAD_FLAGS]);
-        format!("{}-{:016x}", self.version, build_cache::hash(texts))
+        format!("{}-{}", self.version, lookaside_host::cache_name(texts))
     }
 
     fn is_complete(&self, folder: &Path) -> bool {
