@@ -30,8 +30,8 @@ pub fn available_bytes() -> Option<u64> {
     meminfo_bytes("MemAvailable").ok().into_iter().chain(groups).min()
 }
 
-/// Bytes of free memory in pieces of less than 2 MiB (`/proc/buddyinfo`, proc_buddyinfo(5)): who asks for small pages gets
-/// these first. 0 where the system does not say.
+/// Bytes of free memory in pieces of less than 2 MiB (`/proc/buddyinfo`, proc_buddyinfo(5)): who asks for small pages
+/// gets these first. 0 where the system does not say.
 pub fn fragmented_free_bytes() -> u64 {
     fragments(&read("/proc/buddyinfo").unwrap_or_default(), rustix::param::page_size() as u64)
 }

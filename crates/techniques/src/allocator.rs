@@ -26,7 +26,8 @@ pub enum Allocator {
 pub const ALWAYS: &str = "echo always > /sys/kernel/mm/transparent_hugepage/enabled";
 
 impl Allocator {
-    /// The one that most of the memory is from, as far as the names of mapped files tell; `None` = no name that is known.
+    /// The one that most of the memory is from, as far as the names of mapped files tell; `None` = no name that is
+    /// known.
     pub fn of(regions: &[RegionRow]) -> Option<Self> {
         let files = regions.iter().filter_map(|region| match &region.source {
             MapSource::File { path, .. } => path.rsplit('/').next(),

@@ -3,8 +3,8 @@
 /// Points that are kept at the most; beyond, every other one is dropped.
 const MOST_POINTS: usize = 1 << 16;
 
-/// Of what a window is chosen by, this part is its share of the translation cycles, and the rest its share of the visits:
-/// where nothing walks some windows lie, too, and no window stands for more than twice its part of the visits.
+/// Of what a window is chosen by, this part is its share of the translation cycles, and the rest its share of the
+/// visits: where nothing walks some windows lie, too, and no window stands for more than twice its part of the visits.
 const BY_COST: f64 = 0.5;
 
 /// Modelled translation cycles after so many page visits.
@@ -53,8 +53,8 @@ impl CostCurve {
         self.last.0
     }
 
-    /// Places of at most `windows` windows of `length` visits. The run is parted where equal shares of cost and visits end,
-    /// and the window lies in the midst of its part; a part that is no longer than it is taken whole.
+    /// Places of at most `windows` windows of `length` visits. The run is parted where equal shares of cost and visits
+    /// end, and the window lies in the midst of its part; a part that is no longer than it is taken whole.
     pub fn places(&self, windows: u64, length: u64) -> Vec<WindowPlace> {
         let total = self.visits();
         let windows = windows.min(total.div_ceil(length.max(1)));

@@ -1,12 +1,12 @@
 //! "Will huge pages help me?": the range of run time that is foreseen for huge pages everywhere, and what runs with and
 //! without them took.
 //!
-//! Where the program ran natively and its visits were replayed, `lookaside-timing` says what is saved. Without that there
-//! is the model alone, in which nothing overlaps. A core that runs ahead hides a part of what translation costs, and how
-//! large a part no count of accesses tells. So the model's range is wide: its high end has nothing hidden (runtime is linear
-//! in walk cycles with slope 1: the model of Basu et al., Efficient Virtual Memory for Big Memory Servers, ISCA 2013, section
-//! 6.1 \[recalled\]), its low end has walks overlap each other as far as any walker lets them, and hits of later TLB levels
-//! hidden wholly.
+//! Where the program ran natively and its visits were replayed, `lookaside-timing` says what is saved. Without that
+//! there is the model alone, in which nothing overlaps. A core that runs ahead hides a part of what translation costs,
+//! and how large a part no count of accesses tells. So the model's range is wide: its high end has nothing hidden
+//! (runtime is linear in walk cycles with slope 1: the model of Basu et al., Efficient Virtual Memory for Big Memory
+//! Servers, ISCA 2013, section 6.1 \[recalled\]), its low end has walks overlap each other as far as any walker lets
+//! them, and hits of later TLB levels hidden wholly.
 
 use lookaside_timing::FaultBill;
 use schemars::JsonSchema;

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::remedy::{Remedy, RemedyKind};
 
-/// Walks that the low end lets run side by side: as many as a core has page-table walkers, and no core here has more. AMD's
-/// Zen 3 has six, Intel's Golden Cove four, Skylake two (their optimization guides \[recalled\]); ARM's in-order cores one. It is
-/// an assumption, no bound: other work than walks may hide more of them.
+/// Walks that the low end lets run side by side: as many as a core has page-table walkers, and no core here has more.
+/// AMD's Zen 3 has six, Intel's Golden Cove four, Skylake two (their optimization guides \[recalled\]); ARM's in-order
+/// cores one. It is an assumption, no bound: other work than walks may hide more of them.
 pub const WALKS_AT_ONCE: f64 = 6.0;
 
 /// The range of user time that is foreseen. Page faults, zeroing and memory bloat are not in it.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct PredictedGain {
-    /// Seconds of CPU saved at the low end; negative: they cost. By the model: if [`WALKS_AT_ONCE`] walks run side by side
-    /// and other hits cost nothing.
+    /// Seconds of CPU saved at the low end; negative: they cost. By the model: if [`WALKS_AT_ONCE`] walks run side by
+    /// side and other hits cost nothing.
     pub least_saved_seconds: f64,
     /// The best guess. By the model alone, the middle.
     pub saved_seconds: f64,
@@ -28,7 +28,8 @@ pub struct PredictedGain {
     pub of: Denominator,
     /// What the prediction is made from.
     pub basis: PredictionBasis,
-    /// Seconds without huge pages ÷ with them at the low end, above 1 = faster; `None` = as much is saved as there is, or more.
+    /// Seconds without huge pages ÷ with them at the low end, above 1 = faster; `None` = as much is saved as there is,
+    /// or more.
     pub least_ratio: Option<f64>,
     /// The same of the best guess.
     pub ratio: Option<f64>,
@@ -84,8 +85,9 @@ impl PredictedGain {
         Self::of_parts(seconds(walks), seconds(all - walks), of_seconds, of)
     }
 
-    /// From seconds saved in walks and in hits of later levels (negative: spent). Each part moves both ends by itself, so what
-    /// costs makes the low end lower, whatever the other part saves. `None` of what is no number, or of no time.
+    /// From seconds saved in walks and in hits of later levels (negative: spent). Each part moves both ends by itself,
+    /// so what costs makes the low end lower, whatever the other part saves. `None` of what is no number, or of no
+    /// time.
     pub fn of_parts(walk_seconds: f64, hit_seconds: f64, of_seconds: f64, of: Denominator) -> Option<Self> {
         if !walk_seconds.is_finite() || !hit_seconds.is_finite() {
             return None; // the lesser of a number and of none is the number

@@ -183,9 +183,8 @@ impl Profile {
         Ok(ProfiledVisits { total, sites, run, small_pages, huge_pages, unasked_pages })
     }
 
-    /// Runs the model again for everything that might help, and where `what_if` is set for what only other hardware could;
-    /// best first. Notes say what was left out.
-    /// Empty when `stop` is set while it runs.
+    /// Runs the model again for everything that might help, and where `what_if` is set for what only other hardware
+    /// could; best first. Notes say what was left out. Empty when `stop` is set while it runs.
     ///
     /// # Errors
     /// A temporary file that can't be read back.

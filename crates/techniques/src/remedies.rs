@@ -45,8 +45,8 @@ pub struct RemedyContext<'a> {
     pub what_if: bool,
 }
 
-/// The variants worth running. Those that can't differ from the base (no mapping of a huge page's size, no data cache, …) are
-/// left out.
+/// The variants worth running. Those that can't differ from the base (no mapping of a huge page's size, no data cache,
+/// …) are left out.
 pub fn variants(base: &Setup, context: RemedyContext) -> Vec<RemedyVariant> {
     let RemedyContext { outcome, what_if, .. } = context;
     let huge = huge_page(base);
@@ -298,8 +298,8 @@ fn huge_on_the_host(base: &Setup, outcome: &Outcome) -> Option<RemedyVariant> {
     })
 }
 
-/// Where no array of a level holds pages of 2 MiB, since none was seen behind a host with small ones, those for small pages do.
-/// Whether there was such a level.
+/// Where no array of a level holds pages of 2 MiB, since none was seen behind a host with small ones, those for small
+/// pages do. Whether there was such a level.
 fn entries_hold_huge_pages(tlbs: &mut [Tlb]) -> bool {
     let holds = |tlb: &Tlb, size| tlb.serves.contains(&Serves::Load) && tlb.page_sizes.contains(&size);
     let known: Vec<u32> = tlbs.iter().filter(|tlb| holds(tlb, PageSize::M2)).map(|tlb| tlb.level).collect();

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::gain_evidence::GainEvidence;
 use crate::predicted_gain::{times_as_fast, PredictedGain, PredictionBasis};
 
-/// What huge pages would do for the program's user time. Page faults are a bill beside it ([`lookaside_timing::FaultBill`]).
+/// What huge pages would do for the program's user time. Page faults are a bill beside it
+/// ([`lookaside_timing::FaultBill`]).
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum HugePageVerdict {

@@ -31,8 +31,8 @@ pub fn visits_of(block: &Block) -> impl Iterator<Item = usize> + '_ {
     block.kind.iter().enumerate().filter(|(_, kind)| **kind != Kind::Fetch).map(|(at, _)| at)
 }
 
-/// The program's memory that huge pages could hold: 2 MiB windows that lie wholly in anonymous memory or the heap, as far
-/// as huge pages are asked for it. Mappings side by side count as one, as the kernel has them.
+/// The program's memory that huge pages could hold: 2 MiB windows that lie wholly in anonymous memory or the heap, as
+/// far as huge pages are asked for it. Mappings side by side count as one, as the kernel has them.
 #[derive(Clone, Debug, Default)]
 pub struct HugeWindows {
     /// Of each process: ends by first bytes.
@@ -88,8 +88,9 @@ pub fn window_places(curve: &CostCurve, misses: u64) -> Vec<WindowPlace> {
     curve.places(WINDOWS, length.clamp(WINDOW_MISSES, MOST_WINDOW_VISITS))
 }
 
-/// Cuts windows out of a recording, and sees in which order its pages were touched first. Visits to one of the `first_level` pages visited last are none of theirs: the first TLB
-/// level holds these pages, small or huge. What they touched belongs to the visit that brought the page in.
+/// Cuts windows out of a recording, and sees in which order its pages were touched first. Visits to one of the
+/// `first_level` pages visited last are none of theirs: the first TLB level holds these pages, small or huge. What they
+/// touched belongs to the visit that brought the page in.
 ///
 /// # Errors
 /// A recording that can't be read on.

@@ -32,8 +32,8 @@ const SMALL_BYTES: u64 = 4 << 10;
 const HUGE_BYTES: u64 = 2 << 20;
 
 impl FaultBill {
-    /// Of `small_pages` touched in `huge_pages` windows of 2 MiB, in a run that had `faults` and spent `system_seconds` in the
-    /// kernel; `costs` as measured, if they were.
+    /// Of `small_pages` touched in `huge_pages` windows of 2 MiB, in a run that had `faults` and spent `system_seconds`
+    /// in the kernel; `costs` as measured, if they were.
     pub fn new(
         small_pages: u64,
         huge_pages: u64,

@@ -21,25 +21,14 @@ pub fn saved(
     let of_rounds = |rounds: &[ReplayRound]| -> Vec<SavedSeconds> {
         rounds.iter().map(|round| program.saved(&round.times(), scale)).collect()
     };
-    let kinds = [&replay.held_rounds, &replay.other_rounds].into_iter().filter(|rounds| !rounds.is_empty());
-    let (mut all, mut bests, mut noises) = (Vec::new(), Vec::new(), Vec::new());
-    for rounds in kinds {
-        let each = of_rounds(rounds);
-        bests.push(median(each.iter().map(|saved| saved.best))?);
-        noises.push(
-            program.sampling_error(&medians(rounds)?, scale, seconds_a_sample) + user_seconds * unsteadiness(rounds),
-        );
-        all.extend(each);
-    }
-    // Which frames a run gets can't be told: the middle of both kinds, and an interval over both.
-    let (best, noise) = (mean(&bests)?, mean(&noises)?);
-    let [low] = quantiles(all.iter().map(|saved| saved.least), [OUTSIDE])?;
-    let [high] = quantiles(all.iter().map(|saved| saved.most), [1.0 - OUTSIDE])?;
+    let held = of_rounds(&replay.held_rounds);
+    let best = median(held.iter().map(|saved| saved.best))?;
+    let all = || held.iter().copied().chain(of_rounds(&replay.other_rounds));
+    let [low] = quantiles(all().map(|saved| saved.least), [OUTSIDE])?;
+    let [high] = quantiles(all().map(|saved| saved.most), [1.0 - OUTSIDE])?;
+    let noise = program.sampling_error(&medians(&replay.held_rounds)?, scale, seconds_a_sample)
+        + user_seconds * unsteadiness(&replay.held_rounds);
     Some(SavedSeconds { least: low.min(best) - noise, best, most: high.max(best) + noise })
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 /// Of the four times.

@@ -5,8 +5,8 @@
 pub struct RunVisits {
     /// Stretches of its visits.
     pub windows: Vec<VisitWindow>,
-    /// Each page that the run touched, by one of its lines, in the order of their first touches: the frames of the replay's
-    /// pages are handed out in that order, too.
+    /// Each page that the run touched, by one of its lines, in the order of their first touches: the frames of the
+    /// replay's pages are handed out in that order, too.
     pub touched: Vec<VisitLine>,
 }
 

@@ -22,9 +22,9 @@ pub enum Pages {
     Base,
     /// Transparent huge pages are switched on for the arrays.
     Thp,
-    /// As a program that knows nothing of huge pages: it has its memory from the allocator, and neither asks for them nor
-    /// refuses them. There are as many as the system or the allocator gives
-    /// (glibc's with `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`), or somebody makes from outside.
+    /// As a program that knows nothing of huge pages: it has its memory from the allocator, and neither asks for them
+    /// nor refuses them. There are as many as the system or the allocator gives (glibc's with
+    /// `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`), or somebody makes from outside.
     AsIs,
 }
 

@@ -24,7 +24,7 @@ const LIBRARIES: [&str; 13] = [
 const NAMESPACES: [&str; 7] = ["std::", "__gnu_cxx::", "alloc::", "core::", "hashbrown::", "__rust_", "__rdl_"];
 
 /// Functions that ask the system for memory or hand it on.
-const FUNCTIONS: [&str; 12] = [
+const FUNCTIONS: [&str; 16] = [
     "mmap",
     "mmap64",
     "mremap",
@@ -37,6 +37,11 @@ const FUNCTIONS: [&str; 12] = [
     "xstrdup",
     "strndup",
     "xstrndup",
+    // Rust's, in front of the allocator in use.
+    "rdl_alloc",
+    "rdl_alloc_zeroed",
+    "rg_alloc",
+    "rg_alloc_zeroed",
 ];
 
 /// The frame belongs to a runtime library or wraps an allocator.
@@ -55,7 +60,7 @@ fn wraps_allocator(function: &str) -> bool {
     }
     let name = plain.to_ascii_lowercase();
     let name = name.trim_start_matches('_').trim_end_matches("_n").trim_end_matches('0');
-    let last_word = name.rsplit("::").next().unwrap_or(name);
+    let last_word = name.rsplit("::").next().unwrap_or(name).trim_start_matches('_');
     let wrapper = ["malloc", "calloc", "realloc", "zalloc", "reallocarray"].iter().any(|end| last_word.ends_with(end));
     wrapper || FUNCTIONS.contains(&last_word)
 }
@@ -95,6 +100,8 @@ mod tests {
             "operator new[](unsigned long)",
             "sqlite3Malloc",
             "zcalloc",
+            "__rustc::__rdl_alloc",
+            "__rg_alloc_zeroed",
             "std::vector<int>::_M_realloc_insert",
             "__gnu_cxx::new_allocator<int>::allocate",
             "<alloc::vec::Vec<T> as core::clone::Clone>::clone",

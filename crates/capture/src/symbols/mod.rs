@@ -115,8 +115,8 @@ impl Symbols {
         last.map_or_else(|| "unknown".to_owned(), |name| name.to_string())
     }
 
-    /// The instruction at `ip`, as it is called in every run of the program: by file and offset, both empty of code in no
-    /// file.
+    /// The instruction at `ip`, as it is called in every run of the program: by file and offset, both empty of code in
+    /// no file.
     pub fn place(&self, process: u32, ip: u64) -> CodePlace {
         self.locate(process, ip).map_or_else(CodePlace::default, |(module, offset)| CodePlace {
             file: self.modules[module].path().to_owned(),

@@ -34,8 +34,8 @@ pub struct KeptPipe {
 }
 
 impl SecondInput {
-    /// Looks at standard input, before the first run starts. A pipe is replaced by one of ours, through which all goes that
-    /// comes.
+    /// Looks at standard input, before the first run starts. A pipe is replaced by one of ours, through which all goes
+    /// that comes.
     ///
     /// # Errors
     /// No pipe or temporary file could be made.
@@ -54,8 +54,8 @@ impl SecondInput {
         })
     }
 
-    /// Standard input may have something to read: a pipe, a socket, a file that is not empty. A terminal's user knows what
-    /// was typed.
+    /// Standard input may have something to read: a pipe, a socket, a file that is not empty. A terminal's user knows
+    /// what was typed.
     pub fn may_hold_something() -> bool {
         fstat(io::stdin()).is_ok_and(|stat| match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => stat.st_size > 0,

@@ -6,8 +6,8 @@ use super::cpu_clock::CpuInstant;
 use super::error::ReplayError;
 use super::memory::{PageCopy, HUGE, SMALL};
 
-/// Huge pages that are touched, where there is room, and as many bytes in small ones: 64 MiB each, more than a core's own
-/// caches hold.
+/// Huge pages that are touched, where there is room, and as many bytes in small ones: 64 MiB each, more than a core's
+/// own caches hold.
 const HUGE_PAGES: u64 = 32;
 /// Times that memory is given back and touched again.
 const AGAIN: u32 = 3;

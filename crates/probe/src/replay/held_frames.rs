@@ -10,10 +10,11 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// The frames that a program asking for small pages gets first, in the order in which it gets them.
 ///
-/// The kernel gives out the smallest free pieces of memory before it breaks up larger ones. The first frames are therefore
-/// scattered, and their walks are dearer: in a virtual machine eight frames side by side share a line of the host's page
-/// table, and some processors keep translations of four frames in one entry. A recording takes a lot of memory; what is
-/// replayed after it would get other frames than the program by itself, if these were not held until then.
+/// The kernel gives out the smallest free pieces of memory before it breaks up larger ones. The first frames are
+/// therefore scattered, and their walks are dearer: in a virtual machine eight frames side by side share a line of the
+/// host's page table, and some processors keep translations of four frames in one entry. A recording takes a lot of
+/// memory; what is replayed after it would get other frames than the program by itself, if these were not held until
+/// then.
 pub struct HeldFrames {
     held: Option<PageCopy>,
     pages: u64,
@@ -21,7 +22,8 @@ pub struct HeldFrames {
 }
 
 impl HeldFrames {
-    /// Holds the free memory that is in pieces smaller than a huge page: at most 1 GiB, and an eighth of what is to be had.
+    /// Holds the free memory that is in pieces smaller than a huge page: at most 1 GiB, and an eighth of what is to be
+    /// had.
     pub fn hold() -> Self {
         let available = lookaside_host::available_bytes().unwrap_or(0);
         let bytes = lookaside_host::fragmented_free_bytes().min(available / PART).min(MOST_BYTES);

@@ -1,5 +1,5 @@
-//! The memory that visits are replayed in: small pages for all of it, and beside these, where the program could have huge
-//! pages, other small ones and huge ones.
+//! The memory that visits are replayed in: small pages for all of it, and beside these, where the program could have
+//! huge pages, other small ones and huge ones.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;

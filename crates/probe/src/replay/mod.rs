@@ -1,10 +1,10 @@
 //! Replays of a program's page visits on this machine: what they take with small pages and with huge ones, each visit
 //! waiting for the one before or none (`RULES.md` of `lookaside-timing`, "The replay").
 //!
-//! The visits' offsets within 2 MiB windows are kept, so that page-table lines are shared as in the program; the windows
-//! themselves lie one after another in memory of ours, which is read and never the program's. What may be huge lies
-//! there three times: in small pages in the frames that the program would have got ([`HeldFrames`]), in small pages in other
-//! frames, and in huge pages.
+//! The visits' offsets within 2 MiB windows are kept, so that page-table lines are shared as in the program; the
+//! windows themselves lie one after another in memory of ours, which is read and never the program's. What may be huge
+//! lies there three times: in small pages in the frames that the program would have got ([`HeldFrames`]), in small
+//! pages in other frames, and in huge pages.
 
 mod cpu_clock;
 mod error;
@@ -42,8 +42,8 @@ pub struct ReplayBudget {
     pub bytes: u64,
 }
 
-/// Replays the run's windows in rounds, within the budget. Where memory is short, pages that no window visits are left out,
-/// then windows, those kept spread over the run; [`ReplayTimes::windows`] says how many there were.
+/// Replays the run's windows in rounds, within the budget. Where memory is short, pages that no window visits are left
+/// out, then windows, those kept spread over the run; [`ReplayTimes::windows`] says how many there were.
 ///
 /// # Errors
 /// No visit, too little memory for even one window, no huge pages, or `stop` said so.
@@ -97,9 +97,9 @@ pub fn replay(
 fn round(steps: &[ReplaySteps], memory: &ReplayMemory, small: PageKind, huge_first: bool) -> ReplayRound {
     let mut round = ReplayRound::default();
     let order = if huge_first { [PageKind::Huge, small] } else { [small, PageKind::Huge] };
-    // All windows one after another: between two passes over one lie those over all others, so that no pass finds in the
-    // caches what the one before has left there. Small and huge pages right after each other: what a neighbour does for a
-    // while strikes both.
+    // All windows one after another: between two passes over one lie those over all others, so that no pass finds in
+    // the caches what the one before has left there. Small and huge pages right after each other: what a neighbour does
+    // for a while strikes both.
     for pass in [Pass::Chained, Pass::Free] {
         for steps in steps {
             for kind in order {

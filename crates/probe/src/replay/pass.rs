@@ -72,8 +72,8 @@ impl ReplaySteps {
 /// The first word of a line of the replay's memory: zero.
 #[inline(always)]
 fn word(base: u64, line: u32, link: u64) -> u64 {
-    // SAFETY: `ReplaySlots` gave the line a place in the memory that `base` is the first byte of, and all first words of lines
-    // are zero, so that `link` adds nothing.
+    // SAFETY: `ReplaySlots` gave the line a place in the memory that `base` is the first byte of, and all first words
+    // of lines are zero, so that `link` adds nothing.
     unsafe { ((base + (u64::from(line) << 6) + link) as *const u64).read_volatile() }
 }
 

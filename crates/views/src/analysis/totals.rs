@@ -73,8 +73,8 @@ pub fn share(analysis: &Analysis, row: &NamedCost) -> f64 {
 pub struct Savings {
     /// Of translation cycles, 1 = all; negative = it costs.
     pub of_translation: f64,
-    /// Of all modelled cycles: what translation is of them, times the above. One scale, whatever part of the run the row was
-    /// computed over.
+    /// Of all modelled cycles: what translation is of them, times the above. One scale, whatever part of the run the
+    /// row was computed over.
     pub of_all: f64,
     /// Walks with it in walks without it.
     pub walks_left: f64,

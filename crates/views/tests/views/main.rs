@@ -3,7 +3,6 @@
 mod any;
 mod common;
 mod comparison;
-mod docs;
 mod drawn;
 mod html;
 mod hugepages_live;

@@ -41,7 +41,12 @@ pub fn clock() -> NativeClock {
 pub fn replay() -> ReplayTimes {
     ReplayTimes {
         held_rounds: vec![
-            ReplayRound { chained_small: 0.111, chained_huge: 0.0912, free_small: 0.0061, free_huge: 0.0052 };
+            ReplayRound {
+                chained_small: 0.111,
+                chained_huge: 0.0912,
+                free_small: 0.0061,
+                free_huge: 0.0052
+            };
             7
         ],
         other_rounds: Vec::new(),
