@@ -43,7 +43,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let interrupt = Interrupt::install()?;
     let had_input = SecondInput::may_hold_something();
     let second = if args.once { SecondInput::Nothing } else { second_input(args)? };
-    let held = if args.once || args.command.is_empty() { HeldFrames::none() } else { HeldFrames::hold() };
+    let mut held = if args.once || args.command.is_empty() { HeldFrames::none() } else { HeldFrames::hold() };
     let mut input = open(args, &setup)?;
     second.let_go().map_err(|e| Failure::bad(format_args!("standard input: {e}")))?;
     if let Some(control) = &input.control {
@@ -87,6 +87,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         left_out: Vec::new(),
     };
     let (broke_off, visits) = if info.sample_period_ns > 0 {
+        held = HeldFrames::none(); // there is no replay
         (sampled(&mut *input.source, &info, &names, &mut analysis), None)
     } else {
         let native = !args.once && args.trace.is_none();
