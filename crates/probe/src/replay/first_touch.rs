@@ -4,7 +4,7 @@ use lookaside_timing::FaultCosts;
 
 use super::cpu_clock::CpuInstant;
 use super::error::ReplayError;
-use super::memory::{PageCopy, HUGE, SMALL};
+use super::page_copy::{PageCopy, HUGE, SMALL};
 
 /// Huge pages that are touched, where there is room, and as many bytes in small ones: 64 MiB each, more than a core's
 /// own caches hold.

@@ -1,7 +1,7 @@
 //! Frames that a program would get, held while others could take them.
 
 use super::error::ReplayError;
-use super::memory::{PageCopy, HUGE, SMALL};
+use super::page_copy::{PageCopy, HUGE, SMALL};
 
 /// Of the memory that is to be had, this part at most.
 const PART: u64 = 8;

@@ -2,19 +2,14 @@
 //! huge pages, other small ones and huge ones.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::c_void;
 
-use lookaside_host::Mapping;
 use lookaside_timing::{VisitLine, VisitWindow};
-use rustix::mm::{MapFlags, ProtFlags};
 
 use super::error::ReplayError;
 use super::held_frames::HeldFrames;
+use super::page_copy::{PageCopy, HUGE, SMALL};
 use crate::metal::huge_bytes_at;
 
-/// Bytes of a huge and of a small page.
-pub const HUGE: u64 = 2 << 20;
-pub const SMALL: u64 = 4096;
 /// Pages that are touched before it is looked whether to stop.
 const AT_ONCE: usize = 1 << 14;
 /// Huge pages of those asked for that have to be there.
@@ -22,11 +17,11 @@ const ENOUGH: f64 = 0.9;
 /// log2 of the lines in a 2 MiB window.
 const WINDOW_SHIFT: u32 = 15;
 /// Windows at the most, each with three places: lines have numbers of 32 bits.
-const MOST_WINDOWS: usize = (1 << (32 - WINDOW_SHIFT)) / PageKind::ALL.len();
+const MOST_WINDOWS: usize = (1 << (32 - WINDOW_SHIFT)) / ReplayPages::ALL.len();
 
 /// What the memory of a window that may be huge consists of. All else is in held frames, whatever it is replayed beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PageKind {
+pub enum ReplayPages {
     /// Small pages in the frames that were held ([`HeldFrames`]).
     SmallHeld,
     /// Small pages in the frames that come now: rather side by side.
@@ -35,7 +30,7 @@ pub enum PageKind {
     Huge,
 }
 
-impl PageKind {
+impl ReplayPages {
     /// In the order of their places.
     pub const ALL: [Self; 3] = [Self::SmallHeld, Self::SmallOther, Self::Huge];
 }
@@ -89,24 +84,24 @@ impl ReplaySlots {
         &self.pages
     }
 
-    /// A line of each page of [`PageKind::SmallOther`], in the order in which they are touched.
+    /// A line of each page of [`ReplayPages::SmallOther`], in the order in which they are touched.
     pub fn others(&self) -> impl Iterator<Item = u32> + '_ {
-        let first = self.first(PageKind::SmallOther);
+        let first = self.first(ReplayPages::SmallOther);
         let huge = self.pages.iter().filter(|&&line| line >> WINDOW_SHIFT < self.huge);
         huge.map(move |line| line + (first << WINDOW_SHIFT))
     }
 
     /// The first slot of such pages.
-    fn first(&self, kind: PageKind) -> u32 {
+    fn first(&self, kind: ReplayPages) -> u32 {
         match kind {
-            PageKind::SmallHeld => 0,
-            PageKind::SmallOther => self.of.len() as u32,
-            PageKind::Huge => self.of.len() as u32 + self.huge,
+            ReplayPages::SmallHeld => 0,
+            ReplayPages::SmallOther => self.of.len() as u32,
+            ReplayPages::Huge => self.of.len() as u32 + self.huge,
         }
     }
 
     /// The line's number in the replay's memory.
-    pub fn line(&self, line: VisitLine, kind: PageKind) -> u32 {
+    pub fn line(&self, line: VisitLine, kind: ReplayPages) -> u32 {
         let slot = self.of[&line.window()];
         let first = if slot < self.huge { self.first(kind) } else { 0 };
         number(first + slot, line)
@@ -127,41 +122,10 @@ pub struct ReplayMemory {
     huge_bytes: u64,
 }
 
-/// Memory whose first byte is at a multiple of 2 MiB.
-pub struct PageCopy {
-    _mapping: Mapping,
-    base: u64,
-}
-
-impl PageCopy {
-    /// Maps so many bytes, none of them touched.
-    pub fn new(bytes: u64) -> Result<Self, ReplayError> {
-        let rights = ProtFlags::READ | ProtFlags::WRITE;
-        let mapping = Mapping::anonymous((bytes + HUGE) as usize, rights, MapFlags::PRIVATE | MapFlags::NORESERVE)
-            .map_err(|e| ReplayError::Mapping(e.to_string()))?;
-        let base = mapping.address().next_multiple_of(HUGE);
-        Ok(Self { _mapping: mapping, base })
-    }
-
-    /// Advice, which a system without huge pages refuses: what came of it is looked at later.
-    pub fn advise(&self, from: u64, bytes: u64, advice: i32) {
-        // SAFETY: a part of our own mapping, to which there are no references.
-        unsafe { libc::madvise((self.base + from) as *mut c_void, bytes as usize, advice) };
-    }
-
-    /// Writes to the page of this line, all of whose other words stay zero. Each page has contents of its own, lest a
-    /// host merge equal ones; the last word of a page is never read as a link.
-    pub fn touch(&self, line: u32) {
-        let page = self.base + (u64::from(line) << 6) / SMALL * SMALL;
-        // SAFETY: an aligned word within our own mapping.
-        unsafe { ((page + SMALL - 8) as *mut u64).write_volatile(page) };
-    }
-}
-
 impl ReplayMemory {
-    /// Maps it and touches its pages, those of [`PageKind::SmallHeld`] in the held frames as far as these last.
+    /// Maps it and touches its pages, those of [`ReplayPages::SmallHeld`] in the held frames as far as these last.
     pub fn new(slots: &ReplaySlots, mut held: HeldFrames, stop: &dyn Fn() -> bool) -> Result<Self, ReplayError> {
-        let small_bytes = u64::from(slots.first(PageKind::Huge)) * HUGE;
+        let small_bytes = u64::from(slots.first(ReplayPages::Huge)) * HUGE;
         let huge_bytes = u64::from(slots.huge) * HUGE;
         let copy = PageCopy::new(small_bytes + huge_bytes)?;
         copy.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
@@ -170,9 +134,9 @@ impl ReplayMemory {
         // While the rest is held, the kernel has to break up large pieces of memory.
         touch(&copy, slots.others(), &mut HeldFrames::none(), stop)?;
         drop(held);
-        let huge_windows = (slots.first(PageKind::Huge)..).take(slots.huge as usize);
+        let huge_windows = (slots.first(ReplayPages::Huge)..).take(slots.huge as usize);
         touch(&copy, huge_windows.map(|slot| slot << WINDOW_SHIFT), &mut HeldFrames::none(), stop)?;
-        let got = if huge_bytes > 0 { huge_bytes_at(copy.base + small_bytes).unwrap_or(0) } else { 0 };
+        let got = if huge_bytes > 0 { huge_bytes_at(copy.base() + small_bytes).unwrap_or(0) } else { 0 };
         if (got as f64) < ENOUGH * huge_bytes as f64 {
             return Err(ReplayError::NoHugePages { got: got >> 20, wanted: huge_bytes >> 20 });
         }
@@ -181,7 +145,7 @@ impl ReplayMemory {
 
     /// Its first byte.
     pub fn base(&self) -> u64 {
-        self.copy.base
+        self.copy.base()
     }
 
     /// Bytes that huge pages back.

@@ -11,6 +11,7 @@ mod error;
 mod first_touch;
 mod held_frames;
 mod memory;
+mod page_copy;
 mod pass;
 
 use std::time::{Duration, Instant};
@@ -20,13 +21,13 @@ use lookaside_timing::{ReplayRound, ReplayTimes, RunVisits, VisitWindow};
 pub use error::ReplayError;
 use first_touch::first_touches;
 pub use held_frames::HeldFrames;
-use memory::{PageKind, ReplayMemory, ReplaySlots};
+use memory::{ReplayMemory, ReplayPages, ReplaySlots};
 use pass::{Pass, ReplaySteps};
 
 /// Rounds at the most, and the fewest that give an interval: half of them with each kind of small pages.
 const MOST_ROUNDS: usize = 16;
 const FEWEST_ROUNDS: usize = 6;
-const SMALL_KINDS: [PageKind; 2] = [PageKind::SmallHeld, PageKind::SmallOther];
+const SMALL_KINDS: [ReplayPages; 2] = [ReplayPages::SmallHeld, ReplayPages::SmallOther];
 
 /// A round takes so long at least: one of a few milliseconds is at the mercy of a single interruption.
 const SHORTEST_ROUND: Duration = Duration::from_millis(150);
@@ -94,9 +95,9 @@ pub fn replay(
 }
 
 /// All windows each way, with these small pages; `huge_first` says which way comes first.
-fn round(steps: &[ReplaySteps], memory: &ReplayMemory, small: PageKind, huge_first: bool) -> ReplayRound {
+fn round(steps: &[ReplaySteps], memory: &ReplayMemory, small: ReplayPages, huge_first: bool) -> ReplayRound {
     let mut round = ReplayRound::default();
-    let order = if huge_first { [PageKind::Huge, small] } else { [small, PageKind::Huge] };
+    let order = if huge_first { [ReplayPages::Huge, small] } else { [small, ReplayPages::Huge] };
     // All windows one after another: between two passes over one lie those over all others, so that no pass finds in
     // the caches what the one before has left there. Small and huge pages right after each other: what a neighbour does
     // for a while strikes both.
@@ -104,7 +105,7 @@ fn round(steps: &[ReplaySteps], memory: &ReplayMemory, small: PageKind, huge_fir
         for steps in steps {
             for kind in order {
                 let seconds = steps.time(memory.base(), kind, pass);
-                *match (pass, kind == PageKind::Huge) {
+                *match (pass, kind == ReplayPages::Huge) {
                     (Pass::Chained, false) => &mut round.chained_small,
                     (Pass::Chained, true) => &mut round.chained_huge,
                     (Pass::Free, false) => &mut round.free_small,

@@ -5,7 +5,7 @@ use std::hint::black_box;
 use lookaside_timing::VisitWindow;
 
 use super::cpu_clock::CpuInstant;
-use super::memory::{PageKind, ReplaySlots};
+use super::memory::{ReplayPages, ReplaySlots};
 
 /// How visits depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,14 +18,14 @@ pub enum Pass {
 
 /// A window's visits as places in the replay's memory.
 pub struct ReplaySteps {
-    /// In the order of [`PageKind::ALL`].
-    ways: [Steps; 3],
+    /// In the order of [`ReplayPages::ALL`].
+    ways: [PageSteps; 3],
     /// The first visit that is timed, and the first of its other lines.
     timed: (usize, usize),
     weight: f64,
 }
 
-struct Steps {
+struct PageSteps {
     /// Line, and how many others follow.
     visits: Vec<(u32, u8)>,
     others: Vec<u32>,
@@ -36,11 +36,11 @@ impl ReplaySteps {
     pub fn new(window: &VisitWindow, slots: &ReplaySlots) -> Self {
         let first = window.first_timed;
         let others_before: usize = window.visits[..first].iter().map(|visit| usize::from(visit.1)).sum();
-        let steps = |kind| Steps {
+        let steps = |kind| PageSteps {
             visits: window.visits.iter().map(|&(line, others)| (slots.line(line, kind), others)).collect(),
             others: window.others.iter().map(|&line| slots.line(line, kind)).collect(),
         };
-        Self { ways: PageKind::ALL.map(steps), timed: (first, others_before), weight: window.weight }
+        Self { ways: ReplayPages::ALL.map(steps), timed: (first, others_before), weight: window.weight }
     }
 
     /// Visits that are timed.
@@ -54,12 +54,12 @@ impl ReplaySteps {
     }
 
     /// Seconds of CPU of the timed visits, after the others; as many times as they stand for.
-    pub fn time(&self, base: u64, kind: PageKind, pass: Pass) -> f64 {
+    pub fn time(&self, base: u64, kind: ReplayPages, pass: Pass) -> f64 {
         let run = match pass {
             Pass::Chained => chained,
             Pass::Free => free,
         };
-        let Steps { visits, others } = &self.ways[kind as usize];
+        let PageSteps { visits, others } = &self.ways[kind as usize];
         let (warming, timed) = visits.split_at(self.timed.0);
         let (warming_others, timed_others) = others.split_at(self.timed.1);
         black_box(run(base, warming, warming_others));

@@ -85,19 +85,19 @@ fn lines_keep_their_place_in_their_window() {
     let touched = [lines[2], fifth, lines[1], lines[0]];
     let slots = ReplaySlots::new(&[&window], &touched, true);
     let places = |kind| lines.map(|line| slots.line(line, kind));
-    let held = places(PageKind::SmallHeld);
+    let held = places(ReplayPages::SmallHeld);
     let same = held[0] & 0x7fff;
     // The last two windows can't be huge, and have their places in the order of touches.
     assert_eq!(held, [same, 1 << 15 | same, 2 << 15 | same, 4 << 15 | 3]);
-    assert_eq!(slots.line(fifth, PageKind::Huge), 3 << 15);
+    assert_eq!(slots.line(fifth, ReplayPages::Huge), 3 << 15);
     assert_eq!(slots.pages(), [held[2], 3 << 15, held[1], held[0], held[3]]);
-    assert_eq!(places(PageKind::SmallOther), [5 << 15 | same, 6 << 15 | same, 7 << 15 | same, held[3]]);
-    assert_eq!(places(PageKind::Huge), [8 << 15 | same, 9 << 15 | same, 10 << 15 | same, held[3]]);
+    assert_eq!(places(ReplayPages::SmallOther), [5 << 15 | same, 6 << 15 | same, 7 << 15 | same, held[3]]);
+    assert_eq!(places(ReplayPages::Huge), [8 << 15 | same, 9 << 15 | same, 10 << 15 | same, held[3]]);
     assert_eq!(slots.others().collect::<Vec<_>>(), [7 << 15 | same, 6 << 15 | same, 5 << 15 | same]);
     // Five small pages and three others, tables of five windows and of three, three huge pages.
     assert_eq!(slots.bytes(), 16 * 4096 + (3 << 21));
     let slots = ReplaySlots::new(&[&window], &touched, false);
-    let last = slots.line(lines[3], PageKind::Huge);
+    let last = slots.line(lines[3], ReplayPages::Huge);
     assert_eq!((last, slots.pages()), (3 << 15 | 3, &[held[2], held[1], held[0], last][..]));
     assert_eq!(slots.bytes(), 14 * 4096 + (3 << 21));
     assert!(slots.fits(slots.bytes()) && !slots.fits(slots.bytes() - 1));

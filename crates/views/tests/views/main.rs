@@ -3,6 +3,7 @@
 mod any;
 mod common;
 mod comparison;
+mod docs;
 mod drawn;
 mod html;
 mod hugepages_live;
