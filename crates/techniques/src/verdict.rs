@@ -67,9 +67,9 @@ impl HugePageVerdict {
         };
         match () {
             () if no_faults && ratio > 2.0 - NOTHING && most < NOTHING => Self::Nothing { most },
-            () if least < NOTHING && most > 2.0 - NOTHING && most - least > WIDEST => Self::Unknown {
-                why: format!("between {least:.2} and {most:.2} times as fast; --measure runs it with and without them"),
-            },
+            () if least < NOTHING && most > 2.0 - NOTHING && most - least > WIDEST => {
+                Self::Unknown { why: format!("between {least:.2} and {most:.2} times as fast") }
+            }
             () => Self::Changes { ratio, least, most },
         }
     }

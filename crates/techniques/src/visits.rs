@@ -11,8 +11,8 @@ use lookaside_timing::{RunVisits, VisitLine, VisitWindow};
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
 
 use crate::cost_curve::{CostCurve, WindowPlace};
-use crate::first_touches::FirstTouches;
 use crate::recent_pages::{PageKey, RecentPages};
+use crate::touch_order::TouchOrder;
 
 /// Stretches that are replayed at the most.
 const WINDOWS: u64 = 16;
@@ -122,7 +122,7 @@ struct WindowCutter<'a> {
     /// Places that are not begun yet.
     places: std::iter::Peekable<std::iter::Copied<std::slice::Iter<'a, WindowPlace>>>,
     seen: u64,
-    touched: FirstTouches,
+    touched: TouchOrder,
     /// Processes in order of appearance, and their numbers in it.
     processes: Vec<u32>,
     numbers: HashMap<u32, u32, FixedState>,
@@ -147,7 +147,7 @@ impl<'a> WindowCutter<'a> {
             stores_apart: info.filter_stores_apart,
             places: places.iter().copied().peekable(),
             seen: 0,
-            touched: FirstTouches::default(),
+            touched: TouchOrder::default(),
             processes: Vec::new(),
             numbers: HashMap::default(),
             done: Vec::new(),

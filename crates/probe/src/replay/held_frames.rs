@@ -1,7 +1,7 @@
 //! Frames that a program would get, held while others could take them.
 
 use super::error::ReplayError;
-use super::page_copy::{PageCopy, HUGE, SMALL};
+use super::page_area::{PageArea, HUGE, SMALL};
 
 /// Of the memory that is to be had, this part at most.
 const PART: u64 = 8;
@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// memory; what is replayed after it would get other frames than the program by itself, if these were not held until
 /// then.
 pub struct HeldFrames {
-    held: Option<PageCopy>,
+    held: Option<PageArea>,
     pages: u64,
     given: u64,
 }
@@ -31,7 +31,7 @@ impl HeldFrames {
     }
 
     /// So many frames; none where they can't be had.
-    pub(super) fn of_pages(pages: u64) -> Self {
+    fn of_pages(pages: u64) -> Self {
         hold(pages).map_or(Self::none(), |held| Self { held: Some(held), pages, given: 0 })
     }
 
@@ -50,10 +50,52 @@ impl HeldFrames {
     }
 }
 
-fn hold(pages: u64) -> Result<PageCopy, ReplayError> {
+fn hold(pages: u64) -> Result<PageArea, ReplayError> {
     let bytes = (pages * SMALL).next_multiple_of(HUGE);
-    let copy = PageCopy::new(bytes)?;
-    copy.advise(0, bytes, libc::MADV_NOHUGEPAGE);
-    (0..pages).for_each(|page| copy.touch((page << 6) as u32));
-    Ok(copy)
+    let area = PageArea::new(bytes)?;
+    area.advise(0, bytes, libc::MADV_NOHUGEPAGE);
+    (0..pages).for_each(|page| area.touch((page << 6) as u32));
+    Ok(area)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use lookaside_host::{Pinned, Process};
+
+    use super::*;
+
+    const PAGES: u64 = 512;
+    /// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst): the frame, 0 for those who may not know; it is there.
+    const FRAME: u64 = (1 << 55) - 1;
+    const PRESENT: u64 = 1 << 63;
+
+    fn entries(area: &PageArea) -> Vec<u64> {
+        let pagemap = Process::own().open("pagemap").expect("our own");
+        let mut bytes = [0; PAGES as usize * 8];
+        pagemap.read_exact_at(&mut bytes, area.base() / SMALL * 8).expect("entries");
+        bytes.chunks(8).map(|entry| u64::from_ne_bytes(entry.try_into().expect("eight bytes"))).collect()
+    }
+
+    #[test]
+    fn a_page_lies_in_the_frame_that_is_given_for_it() {
+        // On one CPU: what is given back there is handed out there.
+        let _pinned = Pinned::here().expect("a CPU");
+        let mut held = HeldFrames::of_pages(PAGES);
+        let before = entries(held.held.as_ref().expect("memory"));
+        let area = PageArea::new(PAGES * SMALL).expect("memory");
+        area.advise(0, PAGES * SMALL, libc::MADV_NOHUGEPAGE);
+        for page in 0..PAGES as u32 {
+            assert!(held.give());
+            area.touch(page << 6);
+        }
+        assert!(!held.give() && !HeldFrames::none().give());
+        let left = entries(held.held.as_ref().expect("memory")).iter().filter(|entry| *entry & PRESENT != 0).count();
+        assert_eq!((left, before.iter().filter(|entry| *entry & PRESENT != 0).count()), (0, PAGES as usize));
+        // Others may take a frame between, and the kernel lets go of the pages touched last a little later. Who may not see
+        // frames sees 0 for all.
+        let same = entries(&area).iter().zip(&before).filter(|(new, old)| *new & FRAME == *old & FRAME).count();
+        assert!(same as u64 > PAGES * 9 / 10, "{same} of {PAGES}");
+    }
 }

@@ -7,7 +7,7 @@ use lookaside_timing::{VisitLine, VisitWindow};
 
 use super::error::ReplayError;
 use super::held_frames::HeldFrames;
-use super::page_copy::{PageCopy, HUGE, SMALL};
+use super::page_area::{PageArea, HUGE, SMALL};
 use crate::metal::huge_bytes_at;
 
 /// Pages that are touched before it is looked whether to stop.
@@ -116,9 +116,9 @@ fn lines<'a>(windows: &'a [&'a VisitWindow]) -> impl Iterator<Item = VisitLine> 
     windows.iter().flat_map(|window| window.visits.iter().map(|visit| visit.0).chain(window.others.iter().copied()))
 }
 
-/// All of it, touched.
+/// The memory itself, each page of it touched.
 pub struct ReplayMemory {
-    copy: PageCopy,
+    area: PageArea,
     huge_bytes: u64,
 }
 
@@ -127,25 +127,25 @@ impl ReplayMemory {
     pub fn new(slots: &ReplaySlots, mut held: HeldFrames, stop: &dyn Fn() -> bool) -> Result<Self, ReplayError> {
         let small_bytes = u64::from(slots.first(ReplayPages::Huge)) * HUGE;
         let huge_bytes = u64::from(slots.huge) * HUGE;
-        let copy = PageCopy::new(small_bytes + huge_bytes)?;
-        copy.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
-        copy.advise(small_bytes, huge_bytes, libc::MADV_HUGEPAGE);
-        touch(&copy, slots.pages().iter().copied(), &mut held, stop)?;
+        let area = PageArea::new(small_bytes + huge_bytes)?;
+        area.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
+        area.advise(small_bytes, huge_bytes, libc::MADV_HUGEPAGE);
+        touch(&area, slots.pages().iter().copied(), &mut held, stop)?;
         // While the rest is held, the kernel has to break up large pieces of memory.
-        touch(&copy, slots.others(), &mut HeldFrames::none(), stop)?;
+        touch(&area, slots.others(), &mut HeldFrames::none(), stop)?;
         drop(held);
         let huge_windows = (slots.first(ReplayPages::Huge)..).take(slots.huge as usize);
-        touch(&copy, huge_windows.map(|slot| slot << WINDOW_SHIFT), &mut HeldFrames::none(), stop)?;
-        let got = if huge_bytes > 0 { huge_bytes_at(copy.base() + small_bytes).unwrap_or(0) } else { 0 };
+        touch(&area, huge_windows.map(|slot| slot << WINDOW_SHIFT), &mut HeldFrames::none(), stop)?;
+        let got = if huge_bytes > 0 { huge_bytes_at(area.base() + small_bytes).unwrap_or(0) } else { 0 };
         if (got as f64) < ENOUGH * huge_bytes as f64 {
             return Err(ReplayError::NoHugePages { got: got >> 20, wanted: huge_bytes >> 20 });
         }
-        Ok(Self { copy, huge_bytes: got })
+        Ok(Self { area, huge_bytes: got })
     }
 
     /// Its first byte.
     pub fn base(&self) -> u64 {
-        self.copy.base()
+        self.area.base()
     }
 
     /// Bytes that huge pages back.
@@ -156,7 +156,7 @@ impl ReplayMemory {
 
 /// Touches the pages of these lines, one after another, each in the next of the frames that are held.
 fn touch(
-    copy: &PageCopy,
+    area: &PageArea,
     lines: impl Iterator<Item = u32>,
     frames: &mut HeldFrames,
     stop: &dyn Fn() -> bool,
@@ -166,7 +166,7 @@ fn touch(
             return Err(ReplayError::Stopped);
         }
         frames.give();
-        copy.touch(line);
+        area.touch(line);
     }
     Ok(())
 }

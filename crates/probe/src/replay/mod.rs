@@ -11,7 +11,7 @@ mod error;
 mod first_touch;
 mod held_frames;
 mod memory;
-mod page_copy;
+mod page_area;
 mod pass;
 
 use std::time::{Duration, Instant};

@@ -102,10 +102,3 @@ fn lines_keep_their_place_in_their_window() {
     assert_eq!(slots.bytes(), 14 * 4096 + (3 << 21));
     assert!(slots.fits(slots.bytes()) && !slots.fits(slots.bytes() - 1));
 }
-
-#[test]
-fn held_frames_are_given_one_by_one() {
-    let mut held = HeldFrames::of_pages(3);
-    assert_eq!([(); 4].map(|()| held.give()), [true, true, true, false]);
-    assert!(!HeldFrames::none().give());
-}

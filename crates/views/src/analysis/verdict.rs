@@ -125,10 +125,15 @@ fn how(analysis: &Analysis) -> Option<&str> {
     (!how.is_empty()).then_some(how)
 }
 
+/// How long measuring would take, where it is worth it: soon, or nothing else can tell.
 fn measuring_seconds(analysis: &Analysis) -> Option<f64> {
-    let native = analysis.native.as_ref()?;
-    let worth = !matches!(analysis.huge_gain.verdict, Some(HugePageVerdict::Nothing { .. }));
-    Some(native.wall_seconds * 2.0 * ROUNDS).filter(|seconds| worth && *seconds < SOON)
+    let seconds = analysis.native.as_ref()?.wall_seconds * 2.0 * ROUNDS;
+    let worth = match analysis.huge_gain.verdict.as_ref()? {
+        HugePageVerdict::Nothing { .. } => false,
+        HugePageVerdict::Changes { .. } => seconds < SOON,
+        HugePageVerdict::Unknown { .. } => true,
+    };
+    worth.then_some(seconds)
 }
 
 /// A reason as a sentence.

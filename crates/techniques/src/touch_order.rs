@@ -10,7 +10,7 @@ const GROUP_SHIFT: u32 = 6;
 
 /// Notes each page once.
 #[derive(Default)]
-pub struct FirstTouches {
+pub struct TouchOrder {
     order: Vec<VisitLine>,
     /// Of 64 pages side by side, those touched.
     groups: HashMap<(u32, u64), u64, FixedState>,
@@ -18,7 +18,7 @@ pub struct FirstTouches {
     last: Option<(u32, u64)>,
 }
 
-impl FirstTouches {
+impl TouchOrder {
     /// Whether this is the first touch of a page, by this process; from here on it isn't.
     pub fn is_new(&mut self, process: u32, addr: u64) -> bool {
         let page = addr >> 12;
@@ -53,7 +53,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_page_is_new_once(touches in prop::collection::vec((0u32..3, 0u64..200 << 12), 0..300)) {
-            let (mut touched, mut seen) = (FirstTouches::default(), HashSet::new());
+            let (mut touched, mut seen) = (TouchOrder::default(), HashSet::new());
             for (process, addr) in touches {
                 prop_assert_eq!(touched.is_new(process, addr), seen.insert((process, addr >> 12)));
             }

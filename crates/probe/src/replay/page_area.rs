@@ -12,12 +12,12 @@ pub const HUGE: u64 = 2 << 20;
 pub const SMALL: u64 = 4096;
 
 /// Memory whose first byte is at a multiple of 2 MiB.
-pub struct PageCopy {
+pub struct PageArea {
     _mapping: Mapping,
     base: u64,
 }
 
-impl PageCopy {
+impl PageArea {
     /// Its first byte.
     pub fn base(&self) -> u64 {
         self.base
