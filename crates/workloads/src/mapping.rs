@@ -1,5 +1,6 @@
 //! Anonymous memory for a workload's arrays, with the page sizes that are asked of the system.
 
+use std::alloc::{alloc, dealloc, Layout};
 use std::io;
 use std::ptr::NonNull;
 
@@ -21,9 +22,9 @@ pub enum Pages {
     Base,
     /// Transparent huge pages are switched on for the arrays.
     Thp,
-    /// As a program that knows nothing of huge pages: it neither asks for them nor refuses them. There are as many as the system gives,
-    /// or somebody makes from outside. Where glibc's `malloc` is told to ask for them (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`), it is
-    /// done for the arrays, too: such a program has its memory from there.
+    /// As a program that knows nothing of huge pages: it has its memory from the allocator, and neither asks for them
+    /// nor refuses them. There are as many as the system or the allocator gives (glibc's with
+    /// `GLIBC_TUNABLES=glibc.malloc.hugetlb=1`), or somebody makes from outside.
     AsIs,
 }
 
@@ -32,8 +33,17 @@ pub enum Pages {
 pub(crate) struct ArrayMapping {
     /// First byte, on a multiple of [`ALIGN_BYTES`].
     start: NonNull<u8>,
-    /// What was mapped, with what lies before and behind.
-    mapped: (NonNull<u8>, usize),
+    /// What it lies in.
+    room: Room,
+}
+
+/// Memory with something before and behind what is used.
+#[derive(Debug)]
+enum Room {
+    /// Mapped by us: what is not used can't be accessed.
+    Mapped(NonNull<u8>, usize),
+    /// The allocator's, but for the pages right before and behind what is used, which can't be accessed.
+    Allocated { at: NonNull<u8>, layout: Layout, used: usize },
 }
 
 // SAFETY: the memory is the mapping's alone, whatever thread it is used by.
@@ -54,26 +64,15 @@ impl ArrayMapping {
         let used = used.ok_or(io::ErrorKind::OutOfMemory)?;
         // A page, as much as it takes to the next boundary, what is used, and at least a page.
         let len = used.checked_add(align + page).ok_or(io::ErrorKind::OutOfMemory)?;
-        // SAFETY: new memory, at a place that the system chooses.
-        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::empty(), MapFlags::PRIVATE)? };
-        let mapped = (NonNull::new(mapped.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?, len);
-        let at = mapped.0.addr().get();
-        let skip = (at + page).next_multiple_of(align) - at;
-        // SAFETY: `skip`, at most `align`, and `used` more lie within the mapping.
-        let mapping = Self { start: unsafe { mapped.0.add(skip) }, mapped };
-        let start = mapping.start.as_ptr().cast();
-        // SAFETY: the mapping's own memory, which nobody else knows yet.
-        unsafe { mprotect(start, used, MprotectFlags::READ | MprotectFlags::WRITE)? };
+        let mapping = if pages == Pages::AsIs { Self::allocated(len, used)? } else { Self::mapped(len, used)? };
         let advice = match pages {
             Pages::Base => Some(Advice::LinuxNoHugepage),
             Pages::Thp => Some(Advice::LinuxHugepage),
-            Pages::AsIs => {
-                malloc_asks(std::env::var("GLIBC_TUNABLES").as_deref().unwrap_or("")).then_some(Advice::LinuxHugepage)
-            }
+            Pages::AsIs => None,
         };
         if let Some(advice) = advice {
-            // SAFETY: the same memory; it says nothing of what it holds.
-            let advised = unsafe { madvise(start, used, advice) };
+            // SAFETY: the mapping's own memory; it says nothing of what it holds.
+            let advised = unsafe { madvise(mapping.start.as_ptr().cast(), used, advice) };
             // A kernel without huge pages gives base pages anyway.
             advised.or_else(|e| if pages == Pages::Thp { Err(e) } else { Ok(()) })?;
         }
@@ -83,16 +82,61 @@ impl ArrayMapping {
         }
         Ok(mapping)
     }
+
+    fn mapped(len: usize, used: usize) -> io::Result<Self> {
+        // SAFETY: new memory, at a place that the system chooses.
+        let mapped = unsafe { mmap_anonymous(std::ptr::null_mut(), len, ProtFlags::empty(), MapFlags::PRIVATE)? };
+        let at = NonNull::new(mapped.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Self { start: start_in(at), room: Room::Mapped(at, len) };
+        // SAFETY: the mapping's own memory, which nobody else knows yet; as much as `start_in` leaves.
+        unsafe { mprotect(mapping.start.as_ptr().cast(), used, MprotectFlags::READ | MprotectFlags::WRITE)? };
+        Ok(mapping)
+    }
+
+    fn allocated(len: usize, used: usize) -> io::Result<Self> {
+        let layout = Layout::from_size_align(len, PAGE_BYTES as usize)
+            .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        // SAFETY: the layout is of more than nothing.
+        let at = NonNull::new(unsafe { alloc(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+        let mapping = Self { start: start_in(at), room: Room::Allocated { at, layout, used } };
+        protect_beside(mapping.start, used, MprotectFlags::empty())?;
+        Ok(mapping)
+    }
 }
 
-/// Whether glibc's `malloc` asks for huge pages, by what its tunables are set to; the last setting counts.
-pub(crate) fn malloc_asks(tunables: &str) -> bool {
-    tunables.split(':').filter_map(|tunable| tunable.strip_prefix("glibc.malloc.hugetlb=")).next_back() == Some("1")
+/// The first boundary with a page before it: at most [`ALIGN_BYTES`] from `at`, the beginning of at least a page more.
+fn start_in(at: NonNull<u8>) -> NonNull<u8> {
+    let (align, page) = (ALIGN_BYTES as usize, PAGE_BYTES as usize);
+    let address = at.addr().get();
+    // SAFETY: within the memory that begins there.
+    unsafe { at.add((address + page).next_multiple_of(align) - address) }
+}
+
+/// Sets the rights of the pages right before and behind allocated memory.
+fn protect_beside(start: NonNull<u8>, used: usize, rights: MprotectFlags) -> io::Result<()> {
+    let page = PAGE_BYTES as usize;
+    // SAFETY: `start_in` leaves these two whole pages, which are of the same allocation and used by nobody.
+    unsafe {
+        mprotect(start.sub(page).as_ptr().cast(), page, rights)?;
+        mprotect(start.add(used).as_ptr().cast(), page, rights)?;
+    }
+    Ok(())
 }
 
 impl Drop for ArrayMapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and borrowed by nobody any more. That it can't be unmapped does not happen.
-        let _ = unsafe { munmap(self.mapped.0.as_ptr().cast(), self.mapped.1) };
+        match self.room {
+            Room::Mapped(at, len) => {
+                // SAFETY: mapped by `new`, and borrowed by nobody any more. That it can't be unmapped does not happen.
+                let _ = unsafe { munmap(at.as_ptr().cast(), len) };
+            }
+            Room::Allocated { at, layout, used } => {
+                // The allocator writes to what it gets back; pages that stay shut are kept from it.
+                if protect_beside(self.start, used, MprotectFlags::READ | MprotectFlags::WRITE).is_ok() {
+                    // SAFETY: allocated by `new` with this layout, and borrowed by nobody any more.
+                    unsafe { dealloc(at.as_ptr(), layout) };
+                }
+            }
+        }
     }
 }

@@ -222,7 +222,6 @@ mod tests {
     use lookaside_trace::Block;
 
     use super::*;
-    use crate::mapping::malloc_asks;
 
     #[test]
     fn what_is_seen_is_the_arrays_own_place() {
@@ -274,24 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn malloc_asks_where_it_is_told_to() {
-        for (tunables, asks) in [
-            ("", false),
-            ("glibc.malloc.hugetlb=1", true),
-            ("glibc.malloc.check=1:glibc.malloc.hugetlb=1", true),
-            ("glibc.malloc.hugetlb=1:glibc.malloc.hugetlb=0", false),
-            ("glibc.malloc.hugetlb=2", false), // of hugetlbfs, another kind
-            ("xglibc.malloc.hugetlb=1", false),
-        ] {
-            assert_eq!(malloc_asks(tunables), asks, "{tunables}");
-        }
-    }
-
-    #[test]
     fn memory_that_cannot_be_had_is_an_error() {
         let mut room = WorkloadMemory::new(Pages::Base);
         assert!(room.array::<u64>("all", u64::MAX / 8, true).is_err());
         assert!(room.array::<u64>("all", u64::MAX, true).is_err());
+        assert!(room.array::<u64>("all", 1 << 50, true).is_err());
+        let mut room = WorkloadMemory::new(Pages::AsIs);
+        assert!(room.array::<u64>("all", u64::MAX / 8, true).is_err());
         assert!(room.array::<u64>("all", 1 << 50, true).is_err());
     }
 }

