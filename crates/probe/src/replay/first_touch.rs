@@ -4,7 +4,7 @@ use lookaside_timing::FaultCosts;
 
 use super::cpu_clock::CpuInstant;
 use super::error::ReplayError;
-use super::page_area::{PageArea, HUGE, SMALL};
+use super::replay_area::{ReplayArea, HUGE, SMALL};
 
 /// Huge pages that are touched, where there is room, and as many bytes in small ones: 64 MiB each, more than a core's
 /// own caches hold.
@@ -17,7 +17,7 @@ const AGAIN: u32 = 3;
 /// memory that was given back just now; a program gets some of either.
 pub fn first_touches(bytes: u64) -> Result<FaultCosts, ReplayError> {
     let huge_pages = (bytes / 2 / HUGE).clamp(1, HUGE_PAGES);
-    let (small, huge) = (PageArea::new(huge_pages * HUGE)?, PageArea::new(huge_pages * HUGE)?);
+    let (small, huge) = (ReplayArea::new(huge_pages * HUGE)?, ReplayArea::new(huge_pages * HUGE)?);
     small.advise(0, huge_pages * HUGE, libc::MADV_NOHUGEPAGE);
     huge.advise(0, huge_pages * HUGE, libc::MADV_HUGEPAGE);
     let mut costs = FaultCosts::default();
@@ -38,7 +38,7 @@ pub fn first_touches(bytes: u64) -> Result<FaultCosts, ReplayError> {
 }
 
 /// Microseconds of a small page's first touch, and of a huge one's, on the mean.
-fn touch(small: &PageArea, huge: &PageArea, huge_pages: u64) -> [f64; 2] {
+fn touch(small: &ReplayArea, huge: &ReplayArea, huge_pages: u64) -> [f64; 2] {
     let mut seconds = [0.0; 2];
     for window in 0..huge_pages {
         for (kind, (area, bytes)) in [(small, SMALL), (huge, HUGE)].into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Frames that a program would get, held while others could take them.
 
 use super::error::ReplayError;
-use super::page_area::{PageArea, HUGE, SMALL};
+use super::replay_area::{ReplayArea, HUGE, SMALL};
 
 /// Of the memory that is to be had, this part at most.
 const PART: u64 = 8;
@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// memory; what is replayed after it would get other frames than the program by itself, if these were not held until
 /// then.
 pub struct HeldFrames {
-    held: Option<PageArea>,
+    held: Option<ReplayArea>,
     pages: u64,
     given: u64,
 }
@@ -50,9 +50,9 @@ impl HeldFrames {
     }
 }
 
-fn hold(pages: u64) -> Result<PageArea, ReplayError> {
+fn hold(pages: u64) -> Result<ReplayArea, ReplayError> {
     let bytes = (pages * SMALL).next_multiple_of(HUGE);
-    let area = PageArea::new(bytes)?;
+    let area = ReplayArea::new(bytes)?;
     area.advise(0, bytes, libc::MADV_NOHUGEPAGE);
     (0..pages).for_each(|page| area.touch((page << 6) as u32));
     Ok(area)
@@ -71,7 +71,7 @@ mod tests {
     const FRAME: u64 = (1 << 55) - 1;
     const PRESENT: u64 = 1 << 63;
 
-    fn entries(area: &PageArea) -> Vec<u64> {
+    fn entries(area: &ReplayArea) -> Vec<u64> {
         let pagemap = Process::own().open("pagemap").expect("our own");
         let mut bytes = [0; PAGES as usize * 8];
         pagemap.read_exact_at(&mut bytes, area.base() / SMALL * 8).expect("entries");
@@ -84,7 +84,7 @@ mod tests {
         let _pinned = Pinned::here().expect("a CPU");
         let mut held = HeldFrames::of_pages(PAGES);
         let before = entries(held.held.as_ref().expect("memory"));
-        let area = PageArea::new(PAGES * SMALL).expect("memory");
+        let area = ReplayArea::new(PAGES * SMALL).expect("memory");
         area.advise(0, PAGES * SMALL, libc::MADV_NOHUGEPAGE);
         for page in 0..PAGES as u32 {
             assert!(held.give());

@@ -7,7 +7,7 @@ use lookaside_timing::{VisitLine, VisitWindow};
 
 use super::error::ReplayError;
 use super::held_frames::HeldFrames;
-use super::page_area::{PageArea, HUGE, SMALL};
+use super::replay_area::{ReplayArea, HUGE, SMALL};
 use crate::metal::huge_bytes_at;
 
 /// Pages that are touched before it is looked whether to stop.
@@ -118,7 +118,7 @@ fn lines<'a>(windows: &'a [&'a VisitWindow]) -> impl Iterator<Item = VisitLine> 
 
 /// The memory itself, each page of it touched.
 pub struct ReplayMemory {
-    area: PageArea,
+    area: ReplayArea,
     huge_bytes: u64,
 }
 
@@ -127,7 +127,7 @@ impl ReplayMemory {
     pub fn new(slots: &ReplaySlots, mut held: HeldFrames, stop: &dyn Fn() -> bool) -> Result<Self, ReplayError> {
         let small_bytes = u64::from(slots.first(ReplayPages::Huge)) * HUGE;
         let huge_bytes = u64::from(slots.huge) * HUGE;
-        let area = PageArea::new(small_bytes + huge_bytes)?;
+        let area = ReplayArea::new(small_bytes + huge_bytes)?;
         area.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
         area.advise(small_bytes, huge_bytes, libc::MADV_HUGEPAGE);
         touch(&area, slots.pages().iter().copied(), &mut held, stop)?;
@@ -156,7 +156,7 @@ impl ReplayMemory {
 
 /// Touches the pages of these lines, one after another, each in the next of the frames that are held.
 fn touch(
-    area: &PageArea,
+    area: &ReplayArea,
     lines: impl Iterator<Item = u32>,
     frames: &mut HeldFrames,
     stop: &dyn Fn() -> bool,

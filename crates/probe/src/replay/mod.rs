@@ -11,8 +11,8 @@ mod error;
 mod first_touch;
 mod held_frames;
 mod memory;
-mod page_area;
 mod pass;
+mod replay_area;
 
 use std::time::{Duration, Instant};
 

@@ -12,12 +12,12 @@ pub const HUGE: u64 = 2 << 20;
 pub const SMALL: u64 = 4096;
 
 /// Memory whose first byte is at a multiple of 2 MiB.
-pub struct PageArea {
+pub struct ReplayArea {
     _mapping: Mapping,
     base: u64,
 }
 
-impl PageArea {
+impl ReplayArea {
     /// Its first byte.
     pub fn base(&self) -> u64 {
         self.base
