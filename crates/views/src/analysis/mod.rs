@@ -67,10 +67,12 @@ fn facts(analysis: &Analysis, document: &mut Document) {
     let paint = if is_sampled(analysis) { Paint::Warn } else { Paint::Plain };
     document.fact(label, RichText::painted(paint, words));
     let machine = &analysis.machine;
-    let mut words = machine.name.clone();
-    if !machine.description.is_empty() {
-        words += &format!(", {}", machine.description);
-    }
+    let mut words = match (machine.name.as_str(), machine.description.as_str()) {
+        (name, "") => name.into(),
+        // Of the machine at hand the description says so itself.
+        ("this", description) => description.into(),
+        (name, description) => format!("{name}, {description}"),
+    };
     if !analysis.machine_reason.is_empty() {
         words += &format!("; {}", analysis.machine_reason);
     }
