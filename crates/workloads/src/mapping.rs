@@ -1,6 +1,6 @@
 //! Anonymous memory for a workload's arrays, with the page sizes that are asked of the system.
 
-use std::alloc::{alloc, dealloc, Layout};
+use std::alloc::{alloc_zeroed, dealloc, Layout};
 use std::io;
 use std::ptr::NonNull;
 
@@ -55,7 +55,7 @@ impl ArrayMapping {
         self.start
     }
 
-    /// Whole pages, all touched. What is before and behind can't be accessed, so that the kernel lists each array as a region of its
+    /// Whole pages, all touched, all zero. What is before and behind can't be accessed, so that the kernel lists each array as a region of its
     /// own: as long as it is in the stream, and found again there by a plan that was made of the stream.
     pub(crate) fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
         let (align, page) = (ALIGN_BYTES as usize, PAGE_BYTES as usize);
@@ -94,17 +94,21 @@ impl ArrayMapping {
     }
 
     fn allocated(len: usize, used: usize) -> io::Result<Self> {
-        let layout = Layout::from_size_align(len, PAGE_BYTES as usize)
+        // A page more, since no page's beginning is asked for: with it the allocator would set every byte to zero by
+        // hand, and the kernel's new memory is zero already.
+        let len = len.checked_add(PAGE_BYTES as usize).ok_or(io::ErrorKind::OutOfMemory)?;
+        let layout = Layout::array::<u64>(len / size_of::<u64>())
             .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         // SAFETY: the layout is of more than nothing.
-        let at = NonNull::new(unsafe { alloc(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
+        let at = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
         let mapping = Self { start: start_in(at), room: Room::Allocated { at, layout, used } };
         protect_beside(mapping.start, used, MprotectFlags::empty())?;
         Ok(mapping)
     }
 }
 
-/// The first boundary with a page before it: at most [`ALIGN_BYTES`] from `at`, the beginning of at least a page more.
+/// The first boundary with a page before it: at most [`ALIGN_BYTES`] from `at` where that begins a page, else less than a
+/// page more.
 fn start_in(at: NonNull<u8>) -> NonNull<u8> {
     let (align, page) = (ALIGN_BYTES as usize, PAGE_BYTES as usize);
     let address = at.addr().get();
@@ -136,6 +140,25 @@ impl Drop for ArrayMapping {
                     // SAFETY: allocated by `new` with this layout, and borrowed by nobody any more.
                     unsafe { dealloc(at.as_ptr(), layout) };
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zero_even_where_the_allocator_had_it_before() {
+        let bytes = 3 << 20;
+        for pages in [Pages::AsIs, Pages::Base, Pages::AsIs] {
+            for _ in 0..8 {
+                let mapping = ArrayMapping::new(bytes, pages).expect("memory");
+                // SAFETY: the mapping's own bytes, which nobody else has.
+                let all = unsafe { std::slice::from_raw_parts_mut(mapping.start().as_ptr(), bytes) };
+                assert!(all.iter().all(|&byte| byte == 0), "{pages:?}");
+                all.fill(0xa5);
             }
         }
     }
