@@ -97,8 +97,8 @@ impl ArrayMapping {
         // A page more, since no page's beginning is asked for: with it the allocator would set every byte to zero by
         // hand, and the kernel's new memory is zero already.
         let len = len.checked_add(PAGE_BYTES as usize).ok_or(io::ErrorKind::OutOfMemory)?;
-        let layout = Layout::array::<u64>(len / size_of::<u64>())
-            .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let layout =
+            Layout::array::<u64>(len / size_of::<u64>()).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         // SAFETY: the layout is of more than nothing.
         let at = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(io::ErrorKind::OutOfMemory)?;
         let mapping = Self { start: start_in(at), room: Room::Allocated { at, layout, used } };
