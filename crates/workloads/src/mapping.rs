@@ -55,8 +55,8 @@ impl ArrayMapping {
         self.start
     }
 
-    /// Whole pages, all touched, all zero. What is before and behind can't be accessed, so that the kernel lists each array as a region of its
-    /// own: as long as it is in the stream, and found again there by a plan that was made of the stream.
+    /// Whole pages, all touched, all zero. What is before and behind can't be accessed, so that the kernel lists each array
+    /// as a region of its own: as long as it is in the stream, and found again there by a plan that was made of the stream.
     pub(crate) fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
         let (align, page) = (ALIGN_BYTES as usize, PAGE_BYTES as usize);
         // Where huge pages are asked for, to the end of the last one.
