@@ -46,10 +46,13 @@ impl NativeTiming {
         interrupt: &Interrupt,
         notes: &mut Vec<String>,
     ) -> Self {
+        // The program gets the frames that it would get by itself, and gives them back.
+        drop(held);
         let run = match natively(command, input, interrupt) {
             Ok(run) => run,
             Err(e) => return Self::without(format!("the native run failed: {}", e.line)),
         };
+        let held = HeldFrames::hold();
         if interrupt.asked() {
             return Self::without("interrupted before its native run had ended");
         }
