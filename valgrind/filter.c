@@ -16,7 +16,11 @@ struct slot {
 	ULong count;
 };
 #define EMPTY (~0ULL)
-#define COUNT_BITS 16 /* of a record */
+/*
+ * Of a record. More instructions of one page are sent at once, so that the
+ * model knows about when they were executed.
+ */
+#define COUNT_BITS 16
 
 struct lk_group lk_groups[LK_GROUPS + LK_MORE];
 ULong lk_accesses[2][1 + LK_ACCESSES];
@@ -88,6 +92,8 @@ static void put_access(UInt kind, ULong addr, ULong what, ULong more,
 	else
 		slot->count++;
 	slot->count += more;
+	if (kind == LK_FETCH && slot->count >> COUNT_BITS)
+		lk_out = put_count(lk_out, slot, lk_opt.table[kind]);
 }
 
 static void put_accesses(const ULong *from, const ULong *to)
@@ -178,6 +184,9 @@ static void filter_plain(void)
 			if ((lk_group_ip(group) ^ fetch.addr) >> shift)
 				break;
 			fetch.count += lk_group_size(group);
+			if (fetch.count >> COUNT_BITS)
+				out = put_count(out, &fetch,
+						lk_opt.table[LK_FETCH]);
 		}
 		if (group < end)
 			until = lk_before(group) - addr;

@@ -132,6 +132,11 @@ struct WindowCutter<'a> {
     /// Its lines, and which other lines of their pages; the first so many are not timed.
     visits: Vec<(VisitLine, u64)>,
     warming: usize,
+    /// Instructions executed in it.
+    instructions: f64,
+    /// Those of blocks without a visit, and of the block that is read, for each of its visits.
+    instructions_before: u64,
+    instructions_a_visit: f64,
     /// The pages that the first TLB level holds.
     recent: RecentPages,
     /// The visit that each page is there by.
@@ -154,6 +159,9 @@ impl<'a> WindowCutter<'a> {
             place: None,
             visits: Vec::new(),
             warming: 0,
+            instructions: 0.0,
+            instructions_before: 0,
+            instructions_a_visit: 0.0,
             recent: RecentPages::new(first_level),
             open: HashMap::default(),
             before: HashMap::default(),
@@ -161,6 +169,12 @@ impl<'a> WindowCutter<'a> {
     }
 
     fn run(&mut self, block: &Block) {
+        let instructions = self.instructions_before + instructions_of(block);
+        let visits = visits_of(block).count() as u64;
+        (self.instructions_before, self.instructions_a_visit) = match visits {
+            0 => (instructions, 0.0),
+            _ => (0, instructions as f64 / visits as f64),
+        };
         let mut events = block.events.iter().peekable();
         for at in 0..=block.len() {
             while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
@@ -185,6 +199,9 @@ impl<'a> WindowCutter<'a> {
             self.begin_window();
         }
         let inside = self.place.is_some_and(|place| seen < place.start + place.length);
+        if inside {
+            self.instructions += self.instructions_a_visit;
+        }
         let before_next = self.places.peek().is_some_and(|next| seen + WARMING_VISITS >= next.start);
         if !inside && !before_next {
             if !self.open.is_empty() {
@@ -253,6 +270,7 @@ impl<'a> WindowCutter<'a> {
             self.visits.push((line, last.lines & !(1 << line_of(last.addr))));
         }
         self.warming = self.visits.len();
+        self.instructions = 0.0;
     }
 
     fn end_window(&mut self) {
@@ -262,6 +280,7 @@ impl<'a> WindowCutter<'a> {
             first_timed: self.warming,
             weight: place.weight,
             cost_share: place.cost_share,
+            instructions: self.instructions,
             ..VisitWindow::default()
         };
         for (line, mut others) in self.visits.drain(..) {
@@ -278,6 +297,17 @@ impl<'a> WindowCutter<'a> {
         self.end_window();
         RunVisits { windows: self.done, touched: self.touched.finish() }
     }
+}
+
+/// Instructions that were executed while the block was recorded, as far as fetches are.
+fn instructions_of(block: &Block) -> u64 {
+    let recorded = block.kind.iter().enumerate().filter(|(_, kind)| **kind == Kind::Fetch);
+    let fetched: u64 = recorded.map(|(at, _)| 1 + block.repeat.get(at).map_or(0, |&more| u64::from(more))).sum();
+    let left_out = block.events.iter().map(|(_, event)| match event {
+        Event::Repeats { kind: Kind::Fetch, count, .. } => *count,
+        _ => 0,
+    });
+    left_out.fold(fetched, u64::saturating_add)
 }
 
 /// The line's bit among those of its page, unless the visit itself is to it.

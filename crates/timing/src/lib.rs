@@ -8,9 +8,16 @@
 //! use lookaside_timing::{saved, ReplayRound, ReplayTimes, SiteTime};
 //!
 //! // A program of ten seconds, nine of them at one load with 50 M visits, a fiftieth of which were replayed; each takes
-//! // 180 ns with small pages and 150 ns with huge ones if it waits for the one before, 10 and 9 ns if it doesn't.
+//! // 180 ns with small pages and 150 ns with huge ones if it waits for the one before, 10 and 9 ns if it doesn't; the
+//! // instructions between two of them take 2 ns.
 //! let sites = [SiteTime { seconds: 9.0, visits: 50_000_000, translation_cycles: 1e9 }];
-//! let round = ReplayRound { chained_small: 0.18, chained_huge: 0.15, free_small: 0.010, free_huge: 0.009 };
+//! let round = ReplayRound {
+//!     chained_small: 0.18,
+//!     chained_huge: 0.15,
+//!     free_small: 0.010,
+//!     free_huge: 0.009,
+//!     instructions_alone: 0.002,
+//! };
 //! let replay = ReplayTimes {
 //!     held_rounds: vec![round; 5],
 //!     represented_visits: 1e6,

@@ -13,10 +13,14 @@ pub struct ReplayRound {
     pub chained_small: f64,
     /// The same, huge pages.
     pub chained_huge: f64,
-    /// No address depending on another, small pages.
+    /// No address depending on another, and as many instructions from one visit to the next as in the program, small
+    /// pages.
     pub free_small: f64,
     /// The same, huge pages.
     pub free_huge: f64,
+    /// The instructions alone, without the visits.
+    #[serde(default)]
+    pub instructions_alone: f64,
 }
 
 /// A replay: rounds over the same visits, in turns with small pages in two kinds of frames.
@@ -44,13 +48,11 @@ pub struct ReplayTimes {
 }
 
 impl ReplayRound {
-    /// The four times in the order of the fields.
-    pub fn times(&self) -> [f64; 4] {
-        [self.chained_small, self.chained_huge, self.free_small, self.free_huge]
+    /// The times in the order of the fields.
+    pub fn times(&self) -> [f64; 5] {
+        [self.chained_small, self.chained_huge, self.free_small, self.free_huge, self.instructions_alone]
     }
-}
 
-impl ReplayRound {
     /// Each time so many times.
     pub fn times_factor(&self, factor: f64) -> Self {
         Self {
@@ -58,6 +60,7 @@ impl ReplayRound {
             chained_huge: self.chained_huge * factor,
             free_small: self.free_small * factor,
             free_huge: self.free_huge * factor,
+            instructions_alone: self.instructions_alone * factor,
         }
     }
 }
@@ -69,6 +72,7 @@ impl std::iter::Sum for ReplayRound {
             chained_huge: sum.chained_huge + round.chained_huge,
             free_small: sum.free_small + round.free_small,
             free_huge: sum.free_huge + round.free_huge,
+            instructions_alone: sum.instructions_alone + round.instructions_alone,
         })
     }
 }

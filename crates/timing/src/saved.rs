@@ -18,28 +18,30 @@ pub fn saved(
     let scale = RunScale::new(visits, replay)?;
     let program = Program::new(sites, visits);
     // Of each round by itself: what the machine did for a while struck both of its kinds of pages.
-    let of_rounds = |rounds: &[ReplayRound]| -> Vec<SavedSeconds> {
-        rounds.iter().map(|round| program.saved(&round.times(), scale)).collect()
-    };
+    let of_rounds =
+        |rounds: &[ReplayRound]| rounds.iter().map(|round| program.saved(&round.times(), scale)).collect::<Vec<f64>>();
     let held = of_rounds(&replay.held_rounds);
-    let best = median(held.iter().map(|saved| saved.best))?;
-    let all = || held.iter().copied().chain(of_rounds(&replay.other_rounds));
-    let [low] = quantiles(all().map(|saved| saved.least), [OUTSIDE])?;
-    let [high] = quantiles(all().map(|saved| saved.most), [1.0 - OUTSIDE])?;
+    let best = median(held.iter().copied())?;
+    let (mut least, mut most) = (best, best);
+    for frames in [held, of_rounds(&replay.other_rounds)] {
+        if let Some([low, high]) = quantiles(frames, QUARTILES) {
+            (least, most) = (least.min(low), most.max(high));
+        }
+    }
     let noise = program.sampling_error(&medians(&replay.held_rounds)?, scale, seconds_a_sample)
         + user_seconds * unsteadiness(&replay.held_rounds);
-    Some(SavedSeconds { least: low.min(best) - noise, best, most: high.max(best) + noise })
+    Some(SavedSeconds { least: least - noise, best, most: most + noise })
 }
 
-/// Of the four times.
-fn medians(rounds: &[ReplayRound]) -> Option<[f64; 4]> {
-    let ways: [Option<f64>; 4] = std::array::from_fn(|way| median(rounds.iter().map(|round| round.times()[way])));
-    let [Some(a), Some(b), Some(c), Some(d)] = ways else { return None };
-    Some([a, b, c, d])
+/// Of each of the times.
+fn medians(rounds: &[ReplayRound]) -> Option<[f64; 5]> {
+    let times = [0, 1, 2, 3, 4].map(|way| median(rounds.iter().map(|round| round.times()[way])));
+    let [Some(a), Some(b), Some(c), Some(d), Some(e)] = times else { return None };
+    Some([a, b, c, d, e])
 }
 
-/// Share of the rounds beyond each end of the interval.
-const OUTSIDE: f64 = 0.025;
+/// Half of the rounds lie between them.
+const QUARTILES: [f64; 2] = [0.25, 0.75];
 
 /// How far times of the same work lie apart on this machine now: half the distance of the quartiles, of the median.
 fn unsteadiness(rounds: &[ReplayRound]) -> f64 {
@@ -84,23 +86,18 @@ impl Program {
     }
 
     /// Of all sites, by the seconds of a round.
-    fn saved(&self, medians: &[f64], scale: RunScale) -> SavedSeconds {
-        let parts = self.sites.iter().map(|&site| at_site(site, medians, scale));
-        parts.fold(SavedSeconds::default(), |sum, part| SavedSeconds {
-            least: sum.least + part.least,
-            best: sum.best + part.best,
-            most: sum.most + part.most,
-        })
+    fn saved(&self, times: &[f64; 5], scale: RunScale) -> f64 {
+        self.sites.iter().map(|&site| at_site(site, times, scale)).sum()
     }
 
     /// Two standard deviations: each sample that counts moves the saving by its own part.
-    fn sampling_error(&self, medians: &[f64], scale: RunScale, seconds_a_sample: f64) -> f64 {
+    fn sampling_error(&self, times: &[f64; 5], scale: RunScale, seconds_a_sample: f64) -> f64 {
         let variance: f64 = self
             .sites
             .iter()
             .filter(|(seconds, ..)| *seconds > 0.0)
             .map(|&site| {
-                let part = at_site(site, medians, scale).best / site.0;
+                let part = at_site(site, times, scale) / site.0;
                 site.0 * seconds_a_sample * part * part
             })
             .sum();
@@ -108,25 +105,19 @@ impl Program {
     }
 }
 
-/// One instruction of (seconds, share of visits, share of translation).
-fn at_site((seconds, of_visits, of_cycles): (f64, f64, f64), medians: &[f64], scale: RunScale) -> SavedSeconds {
-    let &[chained_small, chained_huge, free_small, free_huge] = medians else { return SavedSeconds::default() };
+/// Saved at one instruction of (seconds, share of visits, share of translation).
+fn at_site((seconds, of_visits, of_cycles): (f64, f64, f64), times: &[f64; 5], scale: RunScale) -> f64 {
+    let &[chained_small, chained_huge, free_small, free_huge, instructions] = times;
     let full_walks = scale.translation * (chained_small - chained_huge) * of_cycles;
     let full = scale.visits * chained_huge * of_visits + full_walks;
     let fast_walks = scale.translation * (free_small - free_huge) * of_cycles;
-    let fast = scale.visits * free_huge * of_visits + fast_walks;
-    // A part of nothing, or of noise below nothing, is none.
-    let part = |walks: f64, all: f64| if all > 0.0 { walks / all } else { 0.0 };
-    let (full_part, fast_part) = (part(full_walks, full), part(fast_walks, fast));
-    let waiting = seconds.min(full.max(0.0));
-    let depth = match seconds {
-        seconds if seconds <= fast => 0.0,
-        seconds if seconds < full => (seconds - fast) / (full - fast),
-        seconds => (full / seconds).clamp(0.0, 1.0),
-    };
-    let shown = (seconds * fast_part).min(fast_walks);
-    let (a, b) = (waiting * full_part.max(fast_part), (1.0 - depth) * shown + depth * waiting * full_part);
-    SavedSeconds { least: a.min(b), best: (a + b) / 2.0, most: a.max(b) }
+    let fast = scale.visits * (free_huge - instructions).max(0.0) * of_visits + fast_walks;
+    if seconds < fast {
+        return seconds * fast_walks / fast;
+    }
+    let depth =
+        if seconds < full { (seconds - fast) / (full - fast) } else { full.max(0.0) / seconds.max(f64::MIN_POSITIVE) };
+    (1.0 - depth) * fast_walks + depth * full_walks
 }
 
 #[cfg(test)]

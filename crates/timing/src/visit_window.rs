@@ -23,6 +23,8 @@ pub struct VisitWindow {
     pub weight: f64,
     /// Its timed visits' share of the run's modelled translation cycles, 0 to 1.
     pub cost_share: f64,
+    /// Instructions that the program executed while it made the timed visits; 0 where they were not recorded.
+    pub instructions: f64,
 }
 
 /// A 64-byte line of a program's memory, and whether a huge page could hold it.

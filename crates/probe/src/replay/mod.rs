@@ -10,6 +10,7 @@ mod cpu_clock;
 mod error;
 mod first_touch;
 mod held_frames;
+mod instructions_between;
 mod memory;
 mod pass;
 mod replay_area;
@@ -101,6 +102,7 @@ fn round(steps: &[ReplaySteps], memory: &ReplayMemory, small: ReplayPages, huge_
     // All windows one after another: between two passes over one lie those over all others, so that no pass finds in
     // the caches what the one before has left there. Small and huge pages right after each other: what a neighbour does
     // for a while strikes both.
+    round.instructions_alone = steps.iter().map(ReplaySteps::time_instructions).sum();
     for pass in [Pass::Chained, Pass::Free] {
         for steps in steps {
             for kind in order {

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use lookaside_timing::VisitWindow;
 
 use super::cpu_clock::CpuInstant;
+use super::instructions_between::InstructionsBetween;
 use super::memory::{ReplayPages, ReplaySlots};
 
 /// How visits depend on each other.
@@ -12,7 +13,7 @@ use super::memory::{ReplayPages, ReplaySlots};
 pub enum Pass {
     /// The address of each visit depends on the word read by the one before.
     Chained,
-    /// None does.
+    /// None does; between two visits stand as many instructions as in the program.
     Free,
 }
 
@@ -22,6 +23,7 @@ pub struct ReplaySteps {
     ways: [PageSteps; 3],
     /// The first visit that is timed, and the first of its other lines.
     timed: (usize, usize),
+    between: InstructionsBetween,
     weight: f64,
 }
 
@@ -40,7 +42,9 @@ impl ReplaySteps {
             visits: window.visits.iter().map(|&(line, others)| (slots.line(line, kind), others)).collect(),
             others: window.others.iter().map(|&line| slots.line(line, kind)).collect(),
         };
-        Self { ways: ReplayPages::ALL.map(steps), timed: (first, others_before), weight: window.weight }
+        let (timed, timed_others) = (window.visits.len() - first, window.others.len() - others_before);
+        let between = InstructionsBetween::new(window.instructions, timed, timed_others);
+        Self { ways: ReplayPages::ALL.map(steps), timed: (first, others_before), between, weight: window.weight }
     }
 
     /// Visits that are timed.
@@ -55,16 +59,22 @@ impl ReplaySteps {
 
     /// Seconds of CPU of the timed visits, after the others; as many times as they stand for.
     pub fn time(&self, base: u64, kind: ReplayPages, pass: Pass) -> f64 {
-        let run = match pass {
-            Pass::Chained => chained,
-            Pass::Free => free,
-        };
         let PageSteps { visits, others } = &self.ways[kind as usize];
         let (warming, timed) = visits.split_at(self.timed.0);
         let (warming_others, timed_others) = others.split_at(self.timed.1);
-        black_box(run(base, warming, warming_others));
+        black_box(free(base, warming, warming_others, InstructionsBetween::default()));
         let began = CpuInstant::now();
-        black_box(run(base, timed, timed_others));
+        black_box(match pass {
+            Pass::Chained => chained(base, timed, timed_others),
+            Pass::Free => free(base, timed, timed_others, self.between),
+        });
+        self.weight * began.seconds()
+    }
+
+    /// Seconds of CPU of the instructions between the timed visits alone; as many times as they stand for.
+    pub fn time_instructions(&self) -> f64 {
+        let began = CpuInstant::now();
+        instructions(self.timed_visits(), self.between);
         self.weight * began.seconds()
     }
 }
@@ -93,7 +103,7 @@ fn chained(base: u64, visits: &[(u32, u8)], others: &[u32]) -> u64 {
 }
 
 #[inline(never)]
-fn free(base: u64, visits: &[(u32, u8)], others: &[u32]) -> u64 {
+fn free(base: u64, visits: &[(u32, u8)], others: &[u32], between: InstructionsBetween) -> u64 {
     let mut others = others.iter();
     let mut sum = 0;
     for &(line, count) in visits {
@@ -103,6 +113,14 @@ fn free(base: u64, visits: &[(u32, u8)], others: &[u32]) -> u64 {
                 sum ^= word(base, other, 0);
             }
         }
+        between.execute();
     }
     sum
+}
+
+#[inline(never)]
+fn instructions(visits: u64, between: InstructionsBetween) {
+    for _ in 0..visits {
+        between.execute();
+    }
 }

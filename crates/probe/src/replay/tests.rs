@@ -15,6 +15,7 @@ fn random(visits: u64, mib: u64, huge: bool) -> VisitWindow {
         first_timed: visits as usize / 2,
         weight: 2.0,
         cost_share: 0.1,
+        instructions: 100.0 * visits as f64,
     }
 }
 

@@ -114,6 +114,27 @@ fn a_window_begins_with_what_was_visited_last() {
 }
 
 #[test]
+fn a_window_has_the_instructions_that_were_executed_in_it() {
+    let mut first = Block { process: 1, ..Block::default() };
+    first.push(Kind::Fetch, 0x1000);
+    first.repeat.push(99);
+    first.push_event(Event::Repeats { addr: 0x1000, kind: Kind::Fetch, count: 300 });
+    first.push_event(Event::Repeats { addr: 0x9000, kind: Kind::Load, count: 5000 });
+    // Four visits after 400 + 40 instructions, then two after ten.
+    let mut visits = Block { process: 1, ..Block::default() };
+    (0..4).for_each(|page| visits.push(Kind::Load, page << 12));
+    visits.push_event(Event::Repeats { addr: 0x1000, kind: Kind::Fetch, count: 40 });
+    let mut last = Block { process: 1, ..Block::default() };
+    (4..6).for_each(|page| last.push(Kind::Load, page << 12));
+    last.push_event(Event::Repeats { addr: 0x1000, kind: Kind::Fetch, count: 10 });
+    let blocks = vec![first, visits, last];
+    let at = |start, length| WindowPlace { start, length, weight: 1.0, cost_share: 0.5 };
+    let windows = cut(blocks.clone(), &[at(1, 2), at(3, 2)]);
+    assert_eq!([windows[0].instructions, windows[1].instructions], [220.0, 115.0]);
+    assert_eq!(cut(blocks, &[whole(6)])[0].instructions, 450.0);
+}
+
+#[test]
 fn a_window_begins_with_no_more_than_caches_hold() {
     let pages = WARMING_PAGES as u64 + 100;
     let mut block = Block { process: 1, ..Block::default() };

@@ -45,7 +45,8 @@ pub fn replay() -> ReplayTimes {
                 chained_small: 0.111,
                 chained_huge: 0.0912,
                 free_small: 0.0061,
-                free_huge: 0.0052
+                free_huge: 0.0052,
+                instructions_alone: 0.0011,
             };
             7
         ],
