@@ -194,7 +194,9 @@ pub(crate) unsafe fn update_run(at: &mut u64, steps: u64) {
     }
 }
 
-/// Ticks that this many dependent additions (a multiple of 8) take.
+/// Ticks that this many dependent additions (a multiple of 8) take, of registers: cores since Golden Cove add small
+/// constants while they rename, several of a chain in a cycle (Intel optimization manual, "Golden Cove
+/// microarchitecture"; seen on an Emerald Rapids: 5.6 in a tick of its timer).
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn adds(count: u64) -> u64 {
     let start = now();
@@ -202,11 +204,11 @@ pub(crate) fn adds(count: u64) -> u64 {
     unsafe {
         std::arch::asm!(
             "2:",
-            "add {x}, 1", "add {x}, 1", "add {x}, 1", "add {x}, 1",
-            "add {x}, 1", "add {x}, 1", "add {x}, 1", "add {x}, 1",
+            "add {x}, {y}", "add {x}, {y}", "add {x}, {y}", "add {x}, {y}",
+            "add {x}, {y}", "add {x}, {y}", "add {x}, {y}", "add {x}, {y}",
             "sub {n}, 8",
             "jnz 2b",
-            x = inout(reg) 0u64 => _, n = inout(reg) count => _,
+            x = inout(reg) 0u64 => _, y = in(reg) 1u64, n = inout(reg) count => _,
             options(nomem, nostack)
         );
     }
@@ -352,7 +354,9 @@ pub(crate) unsafe fn access_run(base: u64, words: *const u32, count: u64, update
     }
 }
 
-/// Ticks that this many dependent additions (a multiple of 8) take.
+/// Ticks that this many dependent additions (a multiple of 8) take, of registers: cores since Golden Cove add small
+/// constants while they rename, several of a chain in a cycle (Intel optimization manual, "Golden Cove
+/// microarchitecture"; seen on an Emerald Rapids: 5.6 in a tick of its timer).
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn adds(count: u64) -> u64 {
     let start = now();
@@ -360,11 +364,11 @@ pub(crate) fn adds(count: u64) -> u64 {
     unsafe {
         std::arch::asm!(
             "2:",
-            "add {x}, {x}, 1", "add {x}, {x}, 1", "add {x}, {x}, 1", "add {x}, {x}, 1",
-            "add {x}, {x}, 1", "add {x}, {x}, 1", "add {x}, {x}, 1", "add {x}, {x}, 1",
+            "add {x}, {x}, {y}", "add {x}, {x}, {y}", "add {x}, {x}, {y}", "add {x}, {x}, {y}",
+            "add {x}, {x}, {y}", "add {x}, {x}, {y}", "add {x}, {x}, {y}", "add {x}, {x}, {y}",
             "subs {n}, {n}, 8",
             "b.ne 2b",
-            x = inout(reg) 0u64 => _, n = inout(reg) count => _,
+            x = inout(reg) 0u64 => _, y = in(reg) 1u64, n = inout(reg) count => _,
             options(nomem, nostack)
         );
     }
