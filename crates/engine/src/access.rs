@@ -74,7 +74,7 @@ impl Engine {
             self.count_repeats(access.kind, class, access.repeat, holder);
         }
 
-        let (mut data_server, mut streamed) = (None, false);
+        let (mut data_server, mut streamed, mut stall_units) = (None, false, 0);
         if plan.has_data_caches {
             let route = &context.routing.data_route[access.kind];
             if !route.is_empty() {
@@ -83,6 +83,9 @@ impl Engine {
                 self.counts.data_served[access.kind][position] += 1;
                 data_server = plan.data_route[access.kind].get(position).copied();
                 streamed = self.follow(context, access.kind, va, position);
+                if T::ENABLED {
+                    stall_units = plan.stall_units(access.kind, position, streamed);
+                }
             }
         }
 
@@ -109,6 +112,7 @@ impl Engine {
                 cycles: to_cycles(units.into()),
                 data_server,
                 streamed,
+                stall_cycles: to_cycles(stall_units.into()),
             });
         }
     }

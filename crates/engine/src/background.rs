@@ -13,9 +13,9 @@ use crate::hardware::serve;
 use crate::os::{is_global, to_cycles, translated, HOST_SPACE};
 use crate::plan::WalkPlan;
 use crate::space::physical;
-use crate::trace_hook::NoTracer;
+use crate::trace_hook::{NoTracer, WaitTracer};
 use crate::walker::translate_guest;
-use crate::Outcome;
+use crate::{AccessResult, Outcome};
 
 /// Counts of background activity, which are not the program's.
 #[derive(Clone, Debug)]
@@ -50,6 +50,18 @@ impl Engine {
     pub fn run_background(&mut self, block: &Block, background: &mut BackgroundCounts) {
         std::mem::swap(&mut self.counts, &mut background.0);
         self.run(block);
+        std::mem::swap(&mut self.counts, &mut background.0);
+    }
+
+    /// As [`Self::run_background`], and shows what each recorded access did, but for the references of its walk.
+    pub fn run_background_traced(
+        &mut self,
+        block: &Block,
+        background: &mut BackgroundCounts,
+        see: &mut impl FnMut(AccessResult),
+    ) {
+        std::mem::swap(&mut self.counts, &mut background.0);
+        self.run_with(block, &mut WaitTracer(see));
         std::mem::swap(&mut self.counts, &mut background.0);
     }
 

@@ -93,7 +93,7 @@ pub use engine::Engine;
 pub use error::SetupError;
 pub use filter::Filter;
 pub use outcome::*;
-pub use run::{run_many, run_source, RunEnd, RunResult};
+pub use run::{run_many, run_many_watched, run_source, RunEnd, RunResult};
 pub use setup::*;
 pub use trace_hook::{AccessResult, Reference};
 pub use virtual_cache::{LineUse, StandaloneTlb, VirtualCache};

@@ -174,6 +174,21 @@ impl EnginePlan {
         }
     }
 
+    /// What an access of a kind that was served at a position of its route waits for beyond a hit in the first cache.
+    pub(crate) fn stall_units(&self, kind: usize, position: usize, streamed: bool) -> u64 {
+        let units = |position: usize| {
+            self.data_route[kind].get(position).map_or(self.memory_units, |&number| self.caches[number].hit_units)
+        };
+        let served = match self.stream_units.filter(|_| streamed) {
+            Some((from_cache, from_memory)) => {
+                let is_cache = position < self.data_route[kind].len();
+                units(position).min(if is_cache { from_cache } else { from_memory })
+            }
+            None => units(position),
+        };
+        served.saturating_sub(units(0))
+    }
+
     /// Do all entries of a coalescing array that cover pages of one block have one distance to their frames?
     pub(crate) fn blocks_keep_distance(&self, tlb: &TlbPlan) -> bool {
         let run = self.guest_memory.run_shift(self.leaf_shift[BASE]);

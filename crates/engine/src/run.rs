@@ -71,15 +71,31 @@ pub fn run_source(
 pub fn run_many(
     setups: Vec<Setup>,
     source: &mut dyn Source,
-    mut progress: impl FnMut(u64) -> ControlFlow<()>,
+    progress: impl FnMut(u64) -> ControlFlow<()>,
 ) -> Result<RunResult, SetupError> {
+    run_many_watched(setups, source, progress, |_, _, _| ())
+}
+
+/// As [`run_many`]. `watch` is called after each block with the number of a setup, its model and the block, on that
+/// model's thread.
+///
+/// # Errors
+/// A setup is impossible. A source that fails is in [`RunResult::end`], with the outcomes so far.
+pub fn run_many_watched(
+    setups: Vec<Setup>,
+    source: &mut dyn Source,
+    mut progress: impl FnMut(u64) -> ControlFlow<()>,
+    watch: impl Fn(usize, &Engine, &Block) + Sync,
+) -> Result<RunResult, SetupError> {
+    let watch = &watch;
     let engines = setups.into_iter().map(Engine::new).collect::<Result<Vec<_>, _>>()?;
     let ran = std::thread::scope(|scope| {
         let (senders, models): (Vec<_>, Vec<_>) = engines
             .into_iter()
-            .map(|engine| {
+            .enumerate()
+            .map(|(number, engine)| {
                 let (sender, receiver) = sync_channel::<Arc<Block>>(QUEUED_BLOCKS);
-                (sender, scope.spawn(move || model(engine, &receiver)))
+                (sender, scope.spawn(move || model(engine, &receiver, |engine, block| watch(number, engine, block))))
             })
             .unzip();
         let mut pool: Vec<Arc<Block>> = Vec::new();
@@ -112,9 +128,10 @@ pub fn run_many(
     Ok(ran)
 }
 
-fn model(mut engine: Engine, blocks: &Receiver<Arc<Block>>) -> Outcome {
+fn model(mut engine: Engine, blocks: &Receiver<Arc<Block>>, watch: impl Fn(&Engine, &Block)) -> Outcome {
     while let Ok(block) = blocks.recv() {
         engine.run(&block);
+        watch(&engine, &block);
     }
     engine.outcome()
 }

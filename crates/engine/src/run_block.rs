@@ -27,7 +27,7 @@ impl Engine {
         self.run_with(block, &mut CallbackTracer::new(see));
     }
 
-    fn run_with<T: AccessTracer>(&mut self, block: &Block, tracer: &mut T) {
+    pub(crate) fn run_with<T: AccessTracer>(&mut self, block: &Block, tracer: &mut T) {
         let space = self.space(block.process);
         let thread = self.thread(block.process, block.thread);
         let len = block.addr.len().min(block.kind.len());

@@ -74,6 +74,9 @@ pub enum PagePolicy {
     Thp,
     /// As `Thp`, but only inside these ranges.
     Selective(Vec<ProcessRange>),
+    /// Files instead of memory, inside these ranges: an aligned huge-page range that lies wholly in one mapping of a file
+    /// when it is first touched. For a program's code.
+    SelectiveFiles(Vec<ProcessRange>),
 }
 
 /// A range of one process's addresses.

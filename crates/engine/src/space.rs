@@ -123,14 +123,22 @@ impl AddressSpace {
     }
 
     fn may_be_huge(&self, start: u64, end: u64, policy: &PagePolicy) -> bool {
-        let selected = match policy {
+        let selected = |ranges: &[ProcessRange]| ranges.iter().any(|range| self.selects(range, start, end));
+        match policy {
             PagePolicy::Base => false,
-            PagePolicy::Thp => true,
-            PagePolicy::Selective(ranges) => ranges.iter().any(|range| self.selects(range, start, end)),
-        };
-        if !selected {
-            return false;
+            PagePolicy::Thp => self.is_memory(start, end),
+            PagePolicy::Selective(ranges) => selected(ranges) && self.is_memory(start, end),
+            PagePolicy::SelectiveFiles(ranges) => selected(ranges) && self.is_in_one_file(start, end),
         }
+    }
+
+    /// Does the range lie wholly in one mapping of a file?
+    fn is_in_one_file(&self, start: u64, end: u64) -> bool {
+        self.mapping_at(start).is_some_and(|mapping| end <= mapping.end && mapping.source.is_file())
+    }
+
+    /// Does the range lie wholly in memory that may be huge, or where no mapping is known?
+    fn is_memory(&self, start: u64, end: u64) -> bool {
         // Backwards over the mappings that overlap the range: they must leave no gap.
         let mut open_end = end;
         for (&first, mapping) in self.mappings.range(..end).rev().take_while(|(_, m)| start < m.end) {

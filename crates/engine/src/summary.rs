@@ -132,18 +132,11 @@ impl Engine {
 
     /// Units that data accesses of a kind waited beyond a hit in their first cache.
     fn stall_units(&self, kind: usize) -> u128 {
-        let route = &self.plan.data_route[kind];
-        let Some(&first) = route.first() else { return 0 };
-        let first = self.plan.caches[first].hit_units;
-        let costs = route.iter().map(|&number| self.plan.caches[number].hit_units).chain([self.plan.memory_units]);
-        let streams = self.plan.stream_units.unwrap_or_default();
-        let most = route.iter().map(|_| streams.0).chain([streams.1]);
-        let stall = |count: u64, units: u64| product(count, units.saturating_sub(first));
-        let counts = self.counts.data_served[kind].iter().zip(&self.counts.data_streamed[kind]);
-        counts
-            .zip(costs.zip(most))
-            .map(|((&all, &streamed), (units, most))| stall(all - streamed, units) + stall(streamed, units.min(most)))
-            .sum()
+        let stall = |count: u64, position: usize, streamed: bool| {
+            product(count, self.plan.stall_units(kind, position, streamed))
+        };
+        let counts = self.counts.data_served[kind].iter().zip(&self.counts.data_streamed[kind]).enumerate();
+        counts.map(|(at, (&all, &streamed))| stall(all - streamed, at, false) + stall(streamed, at, true)).sum()
     }
 
     fn server_names(&self) -> impl Iterator<Item = String> + '_ {

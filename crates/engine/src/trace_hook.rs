@@ -17,6 +17,8 @@ pub struct AccessResult {
     pub data_server: Option<usize>,
     /// The access goes on with an ascending walk (`SEMANTICS.md` §7).
     pub streamed: bool,
+    /// Cycles that it waited for its line beyond a hit in the first cache asked.
+    pub stall_cycles: f64,
 }
 
 /// One reference to a page-table entry.
@@ -49,6 +51,19 @@ impl AccessTracer for NoTracer {
     const ENABLED: bool = false;
     fn reference(&mut self, _: Reference) {}
     fn access(&mut self, _: AccessResult) {}
+}
+
+/// Hands each access to a function, without its references.
+pub(crate) struct WaitTracer<'a, F>(pub(crate) &'a mut F);
+
+impl<F: FnMut(AccessResult)> AccessTracer for WaitTracer<'_, F> {
+    const ENABLED: bool = true;
+
+    fn reference(&mut self, _: Reference) {}
+
+    fn access(&mut self, result: AccessResult) {
+        (self.0)(result);
+    }
 }
 
 /// Hands each access to a function.

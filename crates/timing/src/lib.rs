@@ -1,5 +1,6 @@
 //! Seconds with an interval: what the engine's counts cost a program, by the program's own clock and by its accesses
-//! replayed on this machine. `RULES.md` beside this crate has every rule in words.
+//! replayed on this machine. [`TimedCore`] is apart from these: cycles of a described machine, by what each access waits
+//! for. `RULES.md` beside this crate has every rule in words.
 //!
 //! This crate measures nothing. `lookaside-capture` takes the [`NativeClock`], `lookaside-techniques` cuts the
 //! [`VisitWindow`]s out of a recording, `lookaside-probe` replays them.
@@ -31,6 +32,7 @@
 
 mod attribution;
 mod code_place;
+mod core_model;
 mod faults;
 mod native_clock;
 mod replay_round;
@@ -41,6 +43,7 @@ mod visit_window;
 
 pub use attribution::{attribute, SiteCounts};
 pub use code_place::CodePlace;
+pub use core_model::{AddressFlow, CoreParameters, FlowRegister, TimedAccess, TimedCore};
 pub use faults::{FaultBill, FaultCosts};
 pub use native_clock::{NativeClock, SampledPlace};
 pub use replay_round::{ReplayRound, ReplayTimes};

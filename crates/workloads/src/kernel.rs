@@ -6,3 +6,4 @@ pub use crate::chunked::Chunked;
 pub use crate::memory::{Array, WorkloadMemory};
 pub use crate::observer::{AccessObserver, Plain, Unseen};
 pub use crate::workload::Kernel;
+pub use lookaside_timing::FlowRegister;

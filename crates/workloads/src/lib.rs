@@ -51,6 +51,7 @@ pub use follow::{Followed, Follower, Next, Touched, LOOK};
 pub use kernels::{names, workload, BuildableWorkload, ALL as WORKLOADS};
 pub use mapping::Pages;
 pub use memory::{ArrayMemory, ArraySection};
+pub use observer::FlowBlock;
 pub use patterns::{Gups, PointerChase, Strided, UniformPages, ZipfPages};
 pub use stream::{Pattern, PatternStream, BASE, PAGE_BYTES};
 pub use tlb_thrash::TlbThrash;

@@ -1,5 +1,6 @@
 //! Who sees the accesses of a workload, and what its arrays may hold.
 
+use lookaside_timing::{AddressFlow, FlowRegister};
 use lookaside_trace::{Block, Kind};
 
 /// Keeps [`AccessObserver`] to this crate: [`Chunked`] relies on what the observers give back.
@@ -7,12 +8,26 @@ pub(crate) mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Unseen {}
     impl Sealed for super::Block {}
+    impl Sealed for super::FlowBlock {}
 }
 
 /// Sees the accesses of a workload. The native run's sees nothing and compiles to nothing.
 pub trait AccessObserver: sealed::Sealed {
     /// An element at this address of the stream is loaded or stored.
     fn access(&mut self, kind: Kind, addr: u64);
+
+    /// The next access's address is computed from what came into this register last, which a core has to wait for. Gives
+    /// back itself, to be handed on to that access. An access of which nothing is said has its address at hand.
+    #[inline(always)]
+    fn by(&mut self, _from: FlowRegister) -> &mut Self {
+        self
+    }
+
+    /// What the next access loads goes into this register. Gives back itself.
+    #[inline(always)]
+    fn to(&mut self, _into: FlowRegister) -> &mut Self {
+        self
+    }
 
     /// An element of this chunk of a [`Chunked`](crate::kernel::Chunked) array is about to be touched: gives back where
     /// the chunk begins, as it was given.
@@ -49,6 +64,40 @@ impl AccessObserver for Block {
         self.repeat.resize(self.addr.len(), 0);
         self.push(Kind::Fetch, code);
         self.repeat.push(instructions.saturating_sub(1));
+    }
+}
+
+/// A block, and of each of its accesses where its address comes from.
+#[derive(Clone, Debug, Default)]
+pub struct FlowBlock {
+    /// The accesses.
+    pub block: Block,
+    /// One for each.
+    pub flows: Vec<AddressFlow>,
+    /// The next one's.
+    next: AddressFlow,
+}
+
+impl AccessObserver for FlowBlock {
+    #[inline]
+    fn access(&mut self, kind: Kind, addr: u64) {
+        self.block.access(kind, addr);
+        self.flows.push(std::mem::take(&mut self.next));
+    }
+
+    fn by(&mut self, from: FlowRegister) -> &mut Self {
+        self.next.from = from;
+        self
+    }
+
+    fn to(&mut self, into: FlowRegister) -> &mut Self {
+        self.next.into = into;
+        self
+    }
+
+    fn execute(&mut self, code: u64, instructions: u32) {
+        self.block.execute(code, instructions);
+        self.flows.push(AddressFlow::FREE);
     }
 }
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::follow::Followed;
 use crate::mapping::Pages;
 use crate::memory::{ArrayMemory, WorkloadMemory};
-use crate::observer::{AccessObserver, Unseen};
+use crate::observer::{AccessObserver, FlowBlock, Unseen};
 
 /// Fewest bytes of a workload's arrays: 1 MiB; each has then at least a few hundred elements.
 pub const LEAST_BYTES: u64 = 1 << 20;
@@ -114,6 +114,9 @@ pub trait Workload: Send {
     /// Does the next part of the main task and appends its accesses. `false` = there is nothing left.
     fn fill(&mut self, block: &mut Block) -> bool;
 
+    /// As [`Self::fill`], with where each access's address comes from.
+    fn fill_flows(&mut self, block: &mut FlowBlock) -> bool;
+
     /// Chunks that its arrays lie in: pages, or the chunks that its [`WorkloadMemory`] was given; none where it has no
     /// [`Chunked`](crate::kernel::Chunked) arrays.
     fn chunks(&self) -> usize;
@@ -200,6 +203,10 @@ impl<K: Kernel> Workload for K {
         self.step(block)
     }
 
+    fn fill_flows(&mut self, block: &mut FlowBlock) -> bool {
+        self.step(block)
+    }
+
     fn chunks(&self) -> usize {
         self.room().chunks()
     }
@@ -241,14 +248,19 @@ impl WorkloadStream {
     pub fn workload(&self) -> &dyn Workload {
         &*self.workload
     }
-}
 
-impl Source for WorkloadStream {
-    fn info(&self) -> &TraceInfo {
-        &self.info
+    /// As [`Source::next_block`], with where each access's address comes from.
+    pub fn next_flow_block(&mut self, block: &mut FlowBlock) -> bool {
+        block.flows.clear();
+        self.begin(&mut block.block);
+        while !self.done && block.block.len() < BLOCK_ACCESSES {
+            self.done = !self.workload.fill_flows(block);
+        }
+        !block.block.is_empty()
     }
 
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+    /// Empties a block, and tells it the mappings if it is the first.
+    fn begin(&mut self, block: &mut Block) {
         block.clear();
         if !self.begun {
             self.begun = true;
@@ -257,6 +269,16 @@ impl Source for WorkloadStream {
             }
         }
         (block.process, block.thread) = (1, 1);
+    }
+}
+
+impl Source for WorkloadStream {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+        self.begin(block);
         while !self.done && block.len() < BLOCK_ACCESSES {
             self.done = !self.workload.fill(block);
         }

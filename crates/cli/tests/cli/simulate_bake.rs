@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lookaside_engine::Setup;
-use lookaside_techniques::bake::{model, BakeResult, BakedProgram, ModelledBaker, TouchMethod};
+use lookaside_techniques::bake::{model, BakeResult, BakedProgram, ModelledBaker, ProgramFlow, TouchMethod};
 use lookaside_trace::{Block, Event, Kind, MapSource, TraceInfo, TraceWriter};
 use lookaside_workloads::{workload, WorkloadSpec, WorkloadStream};
 use serde_json::Value;
@@ -90,7 +90,7 @@ fn it_is_the_papers_model() {
         sleep_cycles,
         ..ModelledBaker::new(TouchMethod::Load, 1, std::iter::once(range).collect())
     };
-    let program = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
+    let program = BakedProgram { warm_accesses: 0, flow: ProgramFlow::Chained };
     let expected =
         model(setup, &mut WorkloadStream::new(gups), &program, Some(&baker), &[]).expect("it can be modelled");
     let found = &simulate(&trace, &["--bake", "load,nops=30,sleep=5us"])["machines"][0];

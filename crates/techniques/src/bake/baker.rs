@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use lookaside_engine::{Outcome, SetupError};
+use lookaside_timing::{AddressFlow, CoreParameters};
 use lookaside_trace::TraceError;
 use thiserror::Error;
 
@@ -75,21 +76,39 @@ pub struct TouchCost {
 }
 
 impl TouchCost {
-    /// Of a Zen 3 core: by walks, six walkers; by reads, 24 misses under way in its L1 data cache (both recalled from AMD's
-    /// optimisation guide for family 19h, section 2). A loop of 5 cycles and 1 for a NOP are assumed.
+    /// Of a Zen 3 core ([`CoreParameters::ZEN3`]): by walks, as many as it has walkers; by reads, as many as it has miss
+    /// buffers. A loop of 5 cycles and 1 for a NOP are assumed.
     pub fn zen3(way: TouchMethod) -> Self {
-        let in_flight = if way == TouchMethod::Entries { 24.0 } else { 6.0 };
-        Self { touch_cycles: 5.0, nop_cycles: 1.0, in_flight }
+        let CoreParameters { walkers, miss_buffers, .. } = CoreParameters::ZEN3;
+        let in_flight = if way == TouchMethod::Entries { miss_buffers } else { walkers };
+        Self { touch_cycles: 5.0, nop_cycles: 1.0, in_flight: in_flight.into() }
     }
 }
 
 /// What there is to know of the program beside its accesses.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BakedProgram {
+pub struct BakedProgram<'a> {
     /// Accesses that fill caches and TLBs first and are not counted, to the next 16 (left-out repeats are none).
     pub warm_accesses: u64,
-    /// How far its waits overlap: their sum is divided by it. 1 = each waits for the one before it. At least 1.
-    pub in_flight: f64,
+    /// What its accesses need of each other.
+    pub flow: ProgramFlow<'a>,
+}
+
+/// What a program's accesses need of each other, by which its core does several at once
+/// ([`lookaside_timing::TimedCore`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ProgramFlow<'a> {
+    /// Nothing is known of it: each access waits for the one before, and takes a cycle where it waits for nothing else.
+    Chained,
+    /// Where each address comes from is known.
+    Known {
+        /// What the core does at once.
+        core: CoreParameters,
+        /// Of each block, one for each access; or none where all its addresses are at hand.
+        flows: &'a [Vec<AddressFlow>],
+        /// Instructions that are executed for each access, itself included, on average: spread evenly. At least 1.
+        instructions_per_access: f64,
+    },
 }
 
 /// A neighbour that presses on the shared caches, as stress-ng's stressors do (section 5.1): single loads in a loop, each on a
@@ -121,7 +140,7 @@ impl Stressor {
 pub struct BakeResult {
     /// The program's outcome, totals only.
     pub program: Outcome,
-    /// Cycles that the program took: one an access, and its waits over [`BakedProgram::in_flight`].
+    /// Cycles that the program took, its waits overlapping as its [`ProgramFlow`] lets them.
     pub program_cycles: f64,
     /// The helper's, where there is one.
     pub helper: Option<HelperResult>,

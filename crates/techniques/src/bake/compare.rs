@@ -41,7 +41,7 @@ pub struct BakeComparison {
 pub fn compare_baked(
     runs: &[(Setup, ModelledBaker)],
     source: &mut dyn Source,
-    program: &BakedProgram,
+    program: &BakedProgram<'_>,
     mut progress: impl FnMut(u64) -> ControlFlow<()>,
 ) -> Result<BakeComparison, BakeModelError> {
     let info = source.info().clone();

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 
-use lookaside_engine::{Detail, Engine, ModelClock, Setup};
+use lookaside_engine::{Detail, Engine, Setup};
 use lookaside_trace::{Block, Event, Source};
 
-use super::baker::{at_least, BakeModelError, BakeResult, BakedProgram, ModelledBaker, Stressor};
+use super::baker::{BakeModelError, BakeResult, BakedProgram, ModelledBaker, Stressor};
 use super::helper::RunningHelper;
-use super::slice;
+use super::program_core::ProgramCore;
 use super::stressor::RunningStressor;
+use crate::slice;
 
 /// Accesses that the program goes on by before the helper catches up: some hundred to some thousand cycles.
 const STEP: usize = 16;
@@ -21,12 +22,12 @@ const STEP: usize = 16;
 pub fn model(
     setup: Setup,
     source: &mut dyn Source,
-    program: &BakedProgram,
+    program: &BakedProgram<'_>,
     baker: Option<&ModelledBaker>,
     stressors: &[Stressor],
 ) -> Result<BakeResult, BakeModelError> {
-    at_least("program.in_flight", program.in_flight, 1.0)?;
     let machine = setup.machine.clone();
+    let mut core = ProgramCore::new(program.flow, &machine)?;
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup })?;
     let (mut warm, mut counted) = (engine.background_counts(), engine.background_counts());
     let (mut block, mut step) = (Block::default(), Block::default());
@@ -49,24 +50,23 @@ pub fn model(
             let stressors = stressors.map(|(of, number)| RunningStressor::new(*of, number, 2, &machine, &mut engine));
             pressing = stressors.collect::<Result<_, _>>()?;
         }
+        core.next_block();
         let len = block.len();
         for from in (0..len.max(1)).step_by(STEP) {
             let to = len.min(from + STEP);
             slice::cut(&block, from..to, &mut step);
             let is_warm = seen < program.warm_accesses;
             let counts = if is_warm { &mut warm } else { &mut counted };
-            engine.run_background(&step, counts);
+            core.run(&mut engine, &step, counts);
             seen += (to - from) as u64;
-            let cycles = cycles(engine.background_clock(counts), program.in_flight);
             if is_warm {
-                warm_cycles = cycles;
+                warm_cycles = core.cycles();
             }
-            let now = if is_warm { cycles } else { warm_cycles + cycles };
-            catch_up(&mut engine, now, is_warm, helper.as_mut(), &mut pressing);
+            catch_up(&mut engine, core.cycles(), is_warm, helper.as_mut(), &mut pressing);
         }
     }
     Ok(BakeResult {
-        program_cycles: cycles(engine.background_clock(&mut counted), program.in_flight),
+        program_cycles: core.cycles() - warm_cycles,
         program: engine.background_outcome(&mut counted),
         helper: helper.map(|helper| helper.end(&mut engine)),
     })
@@ -89,8 +89,4 @@ fn catch_up(
             _ => break,
         }
     }
-}
-
-fn cycles(clock: ModelClock, in_flight: f64) -> f64 {
-    clock.accesses as f64 + clock.waiting_cycles() / in_flight
 }

@@ -8,7 +8,7 @@ use lookaside_trace::{Block, Event, Kind, MapSource};
 use proptest::prelude::*;
 
 use crate::twin::BASE;
-use crate::{bakers, setup, small, Blocks};
+use crate::{bakers, setup, small, Blocks, CHAINED};
 
 /// Blocks of several processes and threads, with events and left-out repeats.
 fn blocks() -> impl Strategy<Value = Blocks> {
@@ -56,8 +56,7 @@ proptest! {
 
     #[test]
     fn without_a_helper_it_is_the_plain_run(blocks in blocks()) {
-        let program = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
-        let base = model(setup(small()), &mut blocks.clone(), &program, None, &[]);
+        let base = model(setup(small()), &mut blocks.clone(), &CHAINED, None, &[]);
         let base = base.map_err(|e| TestCaseError::fail(e.to_string()))?;
         let plain = plain(&setup(small()), &blocks);
         prop_assert_eq!(base.program_cycles, plain.modelled_cycles());
@@ -74,8 +73,7 @@ proptest! {
             block.events.retain(|(_, event)| !matches!(event, Event::ContextSwitch { .. } | Event::Fork { .. }));
         }
         let baker = ModelledBaker { process: 99, placement: HelperPlacement::OtherCore, ..baker };
-        let program = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
-        let baked = model(setup.clone(), &mut blocks.clone(), &program, Some(&baker), &[]);
+        let baked = model(setup.clone(), &mut blocks.clone(), &CHAINED, Some(&baker), &[]);
         let mut baked = baked.map_err(|e| TestCaseError::fail(e.to_string()))?;
         let plain = plain(&setup, &blocks);
         prop_assert_eq!(baked.program_cycles, plain.modelled_cycles());
@@ -88,13 +86,12 @@ proptest! {
 
     #[test]
     fn side_by_side_is_one_by_one(blocks in blocks(), baker in bakers()) {
-        let program = BakedProgram { warm_accesses: 0, in_flight: 1.0 };
-        let both = compare_baked(&[(setup(small()), baker.clone())], &mut blocks.clone(), &program, |_| {
+        let both = compare_baked(&[(setup(small()), baker.clone())], &mut blocks.clone(), &CHAINED, |_| {
             ControlFlow::Continue(())
         });
         let both = both.map_err(|e| TestCaseError::fail(e.to_string()))?;
         prop_assert!(matches!(both.end, RunEnd::Complete));
-        let alone = |baker| model(setup(small()), &mut blocks.clone(), &program, baker, &[]).expect("it runs");
+        let alone = |baker| model(setup(small()), &mut blocks.clone(), &CHAINED, baker, &[]).expect("it runs");
         prop_assert_eq!(&both.pairs, &vec![BakePair { base: alone(None), baked: alone(Some(&baker)) }]);
     }
 

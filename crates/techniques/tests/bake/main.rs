@@ -6,6 +6,7 @@ mod twin;
 use lookaside_engine::{FrameLayout, PagePolicy, Setup};
 use lookaside_machine::{preset, Machine};
 use lookaside_techniques::bake::*;
+use lookaside_timing::{AddressFlow, CoreParameters, FlowRegister};
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
 use proptest::prelude::*;
 
@@ -80,6 +81,14 @@ fn bakers() -> impl Strategy<Value = ModelledBaker> {
     )
 }
 
+/// Where each of so many addresses comes from.
+fn flows(accesses: usize) -> impl Strategy<Value = Vec<AddressFlow>> {
+    let register = |number: u8| if number == 0 { FlowRegister::NONE } else { FlowRegister::new(number) };
+    let flow =
+        (0..4u8, 0..4u8).prop_map(move |(from, into)| AddressFlow { from: register(from), into: register(into) });
+    prop::collection::vec(flow, accesses)
+}
+
 fn stressors() -> impl Strategy<Value = Stressor> {
     prop_oneof![
         (1..40_000u64).prop_map(|bytes| Stressor::Walk { bytes }),
@@ -94,7 +103,9 @@ proptest! {
     fn the_model_is_its_twin(
         baker in prop::option::of(bakers()),
         accesses in prop::collection::vec((0..4000u64, 0..64u64, any::<bool>()), 1..400),
-        (a_block, warm, in_flight) in (1..500usize, 0..300u64, 1..7u32),
+        (a_block, warm, knows) in (1..500usize, 0..300u64, any::<bool>()),
+        // Quarters: sums of these are exact.
+        (flows, quarters) in (flows(400), 4..40u32),
         nested in any::<bool>(),
         again in 1..4u64,
         stressors in prop::collection::vec(stressors(), 0..3),
@@ -109,7 +120,15 @@ proptest! {
                 memory_bits: Some(30),
             });
         }
-        let program = BakedProgram { warm_accesses: warm, in_flight: in_flight.into() };
+        // Of the last block nothing is said.
+        let mut flows: Vec<_> = accesses.chunks(a_block).zip(flows.chunks(a_block)).map(|both| both.1.to_vec()).collect();
+        flows.last_mut().expect("a block").clear();
+        let core = CoreParameters { window: 40, ..CoreParameters::ZEN3 };
+        let flow = match knows {
+            true => ProgramFlow::Known { core, flows: &flows, instructions_per_access: f64::from(quarters) / 4.0 },
+            false => ProgramFlow::Chained,
+        };
+        let program = BakedProgram { warm_accesses: warm, flow };
         let blocks = Blocks::new(&accesses, a_block);
         let found = model(setup(machine.clone()), &mut blocks.clone(), &program, baker.as_ref(), &stressors);
         let found = found.map_err(|e| TestCaseError::fail(e.to_string()))?;
@@ -123,9 +142,7 @@ fn bytes(len: u64) -> Vec<std::ops::Range<u64>> {
     std::iter::once(BASE..BASE + len).collect()
 }
 
-fn program() -> BakedProgram {
-    BakedProgram { warm_accesses: 0, in_flight: 1.0 }
-}
+const CHAINED: BakedProgram<'_> = BakedProgram { warm_accesses: 0, flow: ProgramFlow::Chained };
 
 /// Every page of so many, twice.
 fn sweep(pages: u64) -> Blocks {
@@ -136,7 +153,7 @@ fn sweep(pages: u64) -> Blocks {
 #[test]
 fn kernel_level_baking_keeps_tables_that_fit_and_touches_no_data() {
     let baker = ModelledBaker::new(TouchMethod::Entries, 1, bytes(1000 * 4096));
-    let run = |baker| model(setup(small()), &mut sweep(1000), &program(), baker, &[]).expect("it runs");
+    let run = |baker| model(setup(small()), &mut sweep(1000), &CHAINED, baker, &[]).expect("it runs");
     let (base, baked) = (run(None), run(Some(&baker)));
     // 1000 pages' leaf entries are 125 lines, of 256 in L3.
     assert!(base.program.data.cost.walk_references_memory > 500, "{:?}", base.program.data.cost);
@@ -160,7 +177,7 @@ fn entries_of_huge_pages_are_in_the_directory() {
     (0..4000u64).for_each(|i| block.push(Kind::Load, BASE + i * 7919 % pages * 4096));
     source.blocks.push_back(block);
     let baker = ModelledBaker { stride_pages: 512, ..ModelledBaker::new(TouchMethod::Entries, 1, bytes(len)) };
-    let baked = model(setup, &mut source, &BakedProgram { warm_accesses: 2000, in_flight: 1.0 }, Some(&baker), &[])
+    let baked = model(setup, &mut source, &BakedProgram { warm_accesses: 2000, ..CHAINED }, Some(&baker), &[])
         .expect("it runs");
     let helper = baked.helper.expect("there is one");
     // 64 entries in 8 lines, and one above them: all stay in its first cache.
@@ -174,33 +191,33 @@ fn entries_of_huge_pages_are_in_the_directory() {
 fn what_cannot_be_is_said() {
     let region = bytes(4096);
     let baker = ModelledBaker::new(TouchMethod::Load, 1, region.clone());
-    let error = |machine: Machine, baker: &ModelledBaker, program: &BakedProgram| {
+    let error = |machine: Machine, baker: &ModelledBaker, program: &BakedProgram<'_>| {
         model(setup(machine), &mut sweep(3), program, Some(baker), &[]).expect_err("impossible").to_string()
     };
     let mut lone = small();
     lone.topology.cores_per_socket = 1;
     assert_eq!(
-        error(lone.clone(), &baker, &program()),
+        error(lone.clone(), &baker, &CHAINED),
         "ryzen-5900x has one core a socket: the helper can't be placed so; choose another placement or machine"
     );
     lone.topology.threads_per_core = 1;
     let sibling = ModelledBaker { placement: HelperPlacement::SmtSibling, ..baker.clone() };
-    assert!(error(lone, &sibling, &program()).contains("has one hardware thread a core"));
+    assert!(error(lone, &sibling, &CHAINED).contains("has one hardware thread a core"));
     for regions in [vec![], bytes(0), [bytes(1), bytes(0)].concat()] {
-        assert!(error(small(), &ModelledBaker { regions, ..baker.clone() }, &program()).contains("no page to touch"));
+        assert!(error(small(), &ModelledBaker { regions, ..baker.clone() }, &CHAINED).contains("no page to touch"));
     }
     let no_time = TouchCost { touch_cycles: 0.0, ..baker.pace };
     assert_eq!(
-        error(small(), &ModelledBaker { pace: no_time, ..baker.clone() }, &program()),
+        error(small(), &ModelledBaker { pace: no_time, ..baker.clone() }, &CHAINED),
         "pace.touch_cycles = 0: must be a number from 1 on"
     );
     let not_a_number = ModelledBaker { sleep_cycles: f64::NAN, ..baker.clone() };
-    assert!(error(small(), &not_a_number, &program()).contains("sleep_cycles = NaN"));
-    assert!(
-        error(small(), &ModelledBaker { stride_pages: 0, ..baker.clone() }, &program()).contains("stride_pages = 0")
-    );
-    let never = BakedProgram { in_flight: 0.5, ..program() };
-    assert!(error(small(), &baker, &never).contains("program.in_flight = 0.5"));
+    assert!(error(small(), &not_a_number, &CHAINED).contains("sleep_cycles = NaN"));
+    assert!(error(small(), &ModelledBaker { stride_pages: 0, ..baker.clone() }, &CHAINED).contains("stride_pages = 0"));
+    let core = CoreParameters::ZEN3;
+    let never = ProgramFlow::Known { core, flows: &[], instructions_per_access: 0.5 };
+    let error = error(small(), &baker, &BakedProgram { flow: never, ..CHAINED });
+    assert!(error.contains("program.instructions_per_access = 0.5"), "{error}");
 }
 
 #[test]
@@ -209,12 +226,12 @@ fn stressors_put_the_tables_out_and_the_helper_brings_them_back() {
     let baker = ModelledBaker::new(TouchMethod::Entries, 1, bytes(300 * 4096));
     let stressors = [Stressor::Walk { bytes: 64 << 10 }; 2];
     let run = |baker, stressors: &[_]| {
-        let baked = model(setup(small()), &mut sweep(300), &program(), baker, stressors).expect("it runs");
+        let baked = model(setup(small()), &mut sweep(300), &CHAINED, baker, stressors).expect("it runs");
         baked.program.data.cost.walk_references_memory
     };
     let (alone, pressed, baked) = (run(None, &[]), run(None, &stressors), run(Some(&baker), &stressors));
     assert!(pressed > alone && baked * 2 < pressed, "{alone} {pressed} {baked}");
-    let error = model(setup(small()), &mut sweep(10), &program(), None, &[stressors[0]; 5]).expect_err("6 cores");
+    let error = model(setup(small()), &mut sweep(10), &CHAINED, None, &[stressors[0]; 5]).expect_err("6 cores");
     assert!(error.to_string().contains("has 6 cores a socket"), "{error}");
 }
 
@@ -222,7 +239,7 @@ fn stressors_put_the_tables_out_and_the_helper_brings_them_back() {
 fn a_stride_beyond_all_addresses_ends_the_round() {
     let baker =
         ModelledBaker { stride_pages: u64::MAX, ..ModelledBaker::new(TouchMethod::Prefetch, 1, bytes(1 << 30)) };
-    let baked = model(setup(small()), &mut sweep(50), &program(), Some(&baker), &[]).expect("it runs");
+    let baked = model(setup(small()), &mut sweep(50), &CHAINED, Some(&baker), &[]).expect("it runs");
     let helper = baked.helper.expect("there is one");
     assert_eq!(helper.touches, helper.rounds);
 }
@@ -230,6 +247,6 @@ fn a_stride_beyond_all_addresses_ends_the_round() {
 #[test]
 fn nothing_to_run_is_nothing() {
     let baker = ModelledBaker::new(TouchMethod::Load, 1, bytes(4096));
-    let baked = model(setup(small()), &mut Blocks::default(), &program(), Some(&baker), &[]).expect("it runs");
+    let baked = model(setup(small()), &mut Blocks::default(), &CHAINED, Some(&baker), &[]).expect("it runs");
     assert_eq!((baked.program_cycles, baked.helper), (0.0, None));
 }

@@ -1,12 +1,16 @@
 //! The model once more, as plainly as it can be said: lists in the order of use, and time by time. Only where frames and
-//! tables lie is the engine's.
+//! tables lie is the engine's, and only the core, which has a twin of its own (`crates/timing/tests/core_model.rs`), is not
+//! done anew.
 
 use lookaside_engine::os::{entry_prefix, PhysicalMemory, HOST_SPACE};
 use lookaside_engine::FrameLayout;
 use lookaside_machine::{Machine, TableFormat, TableLevel};
 use lookaside_stats::SplitMix64;
-use lookaside_techniques::bake::{BakeResult, BakedProgram, HelperPlacement, ModelledBaker, Stressor, TouchMethod};
-use lookaside_trace::Block;
+use lookaside_techniques::bake::{
+    BakeResult, BakedProgram, HelperPlacement, ModelledBaker, ProgramFlow, Stressor, TouchMethod,
+};
+use lookaside_timing::{AddressFlow, CoreParameters, TimedAccess, TimedCore};
+use lookaside_trace::{Block, Kind};
 
 /// Where all memory begins.
 pub const BASE: u64 = 1 << 36;
@@ -296,7 +300,7 @@ impl Press {
 pub fn twin<'a>(
     machine: &Machine,
     blocks: impl IntoIterator<Item = &'a Block>,
-    program: &BakedProgram,
+    program: &BakedProgram<'_>,
     baker: Option<&ModelledBaker>,
     stressors: &[Stressor],
 ) -> Summary {
@@ -307,17 +311,42 @@ pub fn twin<'a>(
     let (mut seen, mut touches, mut all_touches, mut next_touch) = (0, [0u64; 2], 0usize, 0.0);
     let mut table = None;
     let mut presses: Vec<Press> = (0..stressors.len()).map(|number| Press::new(number as u64)).collect();
-    let time =
-        |tally: &Tally| tally.accesses as f64 + (tally.translation_cycles + tally.stall_cycles) / program.in_flight;
+    let mut core = TimedCore::new(match program.flow {
+        ProgramFlow::Chained => CoreParameters::ZEN3,
+        ProgramFlow::Known { core, .. } => core,
+    });
+    let mut warm_cycles = 0.0;
     let all: Vec<u64> = baker.map(round).unwrap_or_default();
-    for block in blocks {
-        for step in block.addr.chunks(16) {
+    for (number, block) in blocks.into_iter().enumerate() {
+        for (at, step) in block.addr.chunks(16).enumerate() {
             let phase = usize::from(seen >= program.warm_accesses);
-            for &va in step {
-                world.access(0, SPACE, va, &mut tallies[phase]);
+            for (&va, at) in step.iter().zip(16 * at..) {
+                let walks = tallies[phase].walks;
+                let (translation_cycles, data_cycles) = world.access(0, SPACE, va, &mut tallies[phase]);
+                let mut access = TimedAccess {
+                    is_store: block.kind[at] == Kind::Store,
+                    address: va,
+                    flow: AddressFlow::CHAINED,
+                    instructions: 1,
+                    hit_cycles: 1.0,
+                    translation_cycles,
+                    walks: tallies[phase].walks > walks,
+                    data_cycles,
+                };
+                if let ProgramFlow::Known { flows, instructions_per_access, .. } = program.flow {
+                    access.flow = flows[number].get(at).copied().unwrap_or(AddressFlow::FREE);
+                    // What has come together so far, less what was there before.
+                    let [before, after] = [seen, seen + 1].map(|of| (of as f64 * instructions_per_access).floor());
+                    access.instructions = (after - before) as u32;
+                    access.hit_cycles = 4.0;
+                }
+                core.access(&access);
+                seen += 1;
             }
-            seen += step.len() as u64;
-            let now = if phase == 0 { time(&tallies[0]) } else { time(&tallies[0]) + time(&tallies[1]) };
+            let now = core.cycles();
+            if phase == 0 {
+                warm_cycles = now;
+            }
             loop {
                 let mut first = None;
                 let mut first_at = now;
@@ -366,5 +395,9 @@ pub fn twin<'a>(
     let [_, counted] = tallies;
     let [_, helped] = helper_tallies;
     let rounds = all_touches.checked_div(all.len()).unwrap_or(0) as u64;
-    Summary { program_cycles: time(&counted), program: counted, helper: baker.map(|_| (helped, touches[1], rounds)) }
+    Summary {
+        program_cycles: core.cycles() - warm_cycles,
+        program: counted,
+        helper: baker.map(|_| (helped, touches[1], rounds)),
+    }
 }

@@ -4,6 +4,7 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
+use lookaside_timing::FlowRegister;
 
 use crate::at_once::at_once;
 use crate::checksum::fold;
@@ -21,6 +22,13 @@ const PART: usize = 1 << 12;
 /// Bytes an edge takes, and a vertex.
 const EDGE_BYTES: u64 = 4;
 const VERTEX_BYTES: u64 = 8 + 2 * 4 + 3 * 8;
+
+/// The vertex from the queue.
+const VERTEX: FlowRegister = FlowRegister::new(1);
+/// Its first edge.
+const EDGE: FlowRegister = FlowRegister::new(2);
+/// The vertex that an edge leads to.
+const OTHER: FlowRegister = FlowRegister::new(3);
 
 /// The algorithm.
 pub(super) struct Bc {
@@ -132,10 +140,10 @@ impl Bc {
     fn enter(&self, number: u64, observer: &mut impl AccessObserver) -> Vertex {
         Vertex {
             number,
-            depth: self.depths.load(number, observer),
-            paths: self.paths.load(number, observer),
-            edge: self.first.load(number, observer),
-            end: self.first.load(number + 1, observer),
+            depth: self.depths.load(number, observer.by(VERTEX)),
+            paths: self.paths.load(number, observer.by(VERTEX)),
+            edge: self.first.load(number, observer.by(VERTEX).to(EDGE)),
+            end: self.first.load(number + 1, observer.by(VERTEX)),
         }
     }
 
@@ -182,22 +190,22 @@ impl Bc {
                         dependency: 0.0,
                     };
                 }
-                vertex = self.enter(u64::from(self.queue.load(read, observer)), observer);
+                vertex = self.enter(u64::from(self.queue.load(read, observer.to(VERTEX))), observer);
                 read += 1;
                 continue;
             }
-            let other = u64::from(self.neighbours.load(vertex.edge, observer));
+            let other = u64::from(self.neighbours.load(vertex.edge, observer.by(EDGE).to(OTHER)));
             vertex.edge += 1;
             self.looked += 1;
-            let depth = self.depths.load(other, observer);
+            let depth = self.depths.load(other, observer.by(OTHER));
             if depth == 0 {
-                self.depths.store(other, vertex.depth + 1, observer);
+                self.depths.store(other, vertex.depth + 1, observer.by(OTHER));
                 self.queue.store(write, other as u32, observer);
                 write += 1;
             }
             if depth == 0 || depth == vertex.depth + 1 {
-                let paths = self.paths.load(other, observer);
-                self.paths.store(other, paths + vertex.paths, observer);
+                let paths = self.paths.load(other, observer.by(OTHER));
+                self.paths.store(other, paths + vertex.paths, observer.by(OTHER));
             }
         }
         BrandesPhase::Forward { read, write, vertex }
@@ -217,20 +225,20 @@ impl Bc {
                 if read == 0 {
                     return None; // the source itself has no score
                 }
-                self.dependencies.store(vertex.number, dependency, observer);
-                let score = self.scores.load(vertex.number, observer);
-                self.scores.store(vertex.number, score + dependency, observer);
+                self.dependencies.store(vertex.number, dependency, observer.by(VERTEX));
+                let score = self.scores.load(vertex.number, observer.by(VERTEX));
+                self.scores.store(vertex.number, score + dependency, observer.by(VERTEX));
                 read -= 1;
-                vertex = self.enter(u64::from(self.queue.load(read, observer)), observer);
+                vertex = self.enter(u64::from(self.queue.load(read, observer.to(VERTEX))), observer);
                 dependency = 0.0;
                 continue;
             }
-            let other = u64::from(self.neighbours.load(vertex.edge, observer));
+            let other = u64::from(self.neighbours.load(vertex.edge, observer.by(EDGE).to(OTHER)));
             vertex.edge += 1;
             self.looked += 1;
-            if self.depths.load(other, observer) == vertex.depth + 1 {
-                let share = vertex.paths / self.paths.load(other, observer);
-                dependency += share * (1.0 + self.dependencies.load(other, observer));
+            if self.depths.load(other, observer.by(OTHER)) == vertex.depth + 1 {
+                let share = vertex.paths / self.paths.load(other, observer.by(OTHER));
+                dependency += share * (1.0 + self.dependencies.load(other, observer.by(OTHER)));
             }
         }
         Some(BrandesPhase::Backward { read, vertex, dependency })

@@ -4,6 +4,7 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
+use lookaside_timing::FlowRegister;
 
 use crate::at_once::at_once;
 use crate::checksum::fold;
@@ -23,6 +24,14 @@ const PART: usize = 1 << 14;
 /// PARSEC's temperature in the first round (PT-Baker uses it too), and what it is divided by after each.
 const FIRST_TEMPERATURE: f64 = 2000.0;
 const COOLING: f64 = 1.5;
+
+/// The elements that may change places. They are drawn, so that their addresses are at hand.
+const FIRST: FlowRegister = FlowRegister::new(1);
+const SECOND: FlowRegister = FlowRegister::new(2);
+/// A link of one of them.
+const LINK: FlowRegister = FlowRegister::new(3);
+/// The element that it leads to.
+const OTHER: FlowRegister = FlowRegister::new(4);
 
 /// An element of the netlist. It lies in half a line.
 #[repr(C)]
@@ -119,22 +128,23 @@ impl Canneal {
         Ok(anneal)
     }
 
-    /// What the wires of `element` (number `i`), but for those to `but`, would be longer if it went from one place to another.
+    /// What the wires of `element` (number `i`, in a register), but for those to `but`, would be longer if it went from one
+    /// place to another.
     #[inline(always)]
     fn longer(
         &self,
-        (i, element): (u64, Element),
+        (i, element, register): (u64, Element, FlowRegister),
         but: u64,
         [from, to]: [Location; 2],
         observer: &mut impl AccessObserver,
     ) -> i64 {
         let mut longer = 0;
         for link in element.links..element.links + element.count {
-            let other = u64::from(self.links.load(link, observer));
+            let other = u64::from(self.links.load(link, observer.by(register).to(LINK)));
             // The wire between the two stays as long as it is, and one to itself has no length.
             if other != but && other != i {
-                let location = self.elements.load(other, observer).location;
-                let place = self.locations.load(location, observer);
+                let location = self.elements.load(other, observer.by(LINK).to(OTHER)).location;
+                let place = self.locations.load(location, observer.by(OTHER));
                 longer += to.distance(place) - from.distance(place);
             }
         }
@@ -183,11 +193,12 @@ impl Kernel for Canneal {
             // As PARSEC: one of the two is new, the other in the cache already.
             let a = self.last;
             let b = (a + 1 + self.random.below(count - 1)) % count;
-            let (first, second) = (self.elements.load(a, observer), self.elements.load(b, observer));
-            let here = self.locations.load(first.location, observer);
-            let there = self.locations.load(second.location, observer);
-            let longer = self.longer((a, first), b, [here, there], observer)
-                + self.longer((b, second), a, [there, here], observer);
+            let first = self.elements.load(a, observer.to(FIRST));
+            let second = self.elements.load(b, observer.to(SECOND));
+            let here = self.locations.load(first.location, observer.by(FIRST));
+            let there = self.locations.load(second.location, observer.by(SECOND));
+            let longer = self.longer((a, first, FIRST), b, [here, there], observer)
+                + self.longer((b, second, SECOND), a, [there, here], observer);
             if longer < 0 || self.random.unit() < exp_of_minus(longer as f64 / self.temperature) {
                 self.elements.store(a, Element { location: second.location, ..first }, observer);
                 self.elements.store(b, Element { location: first.location, ..second }, observer);

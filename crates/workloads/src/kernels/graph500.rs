@@ -4,6 +4,7 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
+use lookaside_timing::FlowRegister;
 
 use crate::at_once::at_once;
 use crate::checksum::fold;
@@ -21,6 +22,13 @@ const PART: usize = 1 << 14;
 /// Bytes an edge takes, and a vertex.
 const EDGE_BYTES: u64 = 2 * (4 + 8);
 const VERTEX_BYTES: u64 = 3 * 8;
+
+/// The vertex from the queue.
+const PARENT: FlowRegister = FlowRegister::new(1);
+/// The place in its list.
+const PLACE: FlowRegister = FlowRegister::new(2);
+/// The vertex at the edge's other end.
+const OTHER: FlowRegister = FlowRegister::new(3);
 
 /// The search.
 pub(super) struct Graph500 {
@@ -99,7 +107,7 @@ impl Graph500 {
         if to == vertices {
             let (root, p) = loop {
                 let root = self.random.below(vertices);
-                let p = self.heads.load(root, observer);
+                let p = self.heads.load(root, observer.to(PLACE));
                 if p != 0 {
                     break (root, p);
                 }
@@ -149,20 +157,20 @@ impl Kernel for Graph500 {
                     self.at = SearchPhase::Clear(0);
                     return self.rounds > 0;
                 }
-                parent = self.queue.load(read, observer);
+                parent = self.queue.load(read, observer.to(PARENT));
                 read += 1;
-                p = self.heads.load(parent, observer);
+                p = self.heads.load(parent, observer.by(PARENT).to(PLACE));
                 continue;
             }
             // The other end of the edge is beside this one.
-            let other = u64::from(self.ends.load((p - 1) ^ 1, observer));
-            if self.tree.load(other, observer) == 0 {
-                self.tree.store(other, parent + 1, observer);
+            let other = u64::from(self.ends.load((p - 1) ^ 1, observer.by(PLACE).to(OTHER)));
+            if self.tree.load(other, observer.by(OTHER)) == 0 {
+                self.tree.store(other, parent + 1, observer.by(OTHER));
                 self.queue.store(write, other, observer);
                 write += 1;
                 self.sum = fold(self.sum, other ^ parent << 32);
             }
-            p = self.next.load(p - 1, observer);
+            p = self.next.load(p - 1, observer.by(PLACE).to(PLACE));
             self.followed += 1;
         }
         self.at = SearchPhase::List { p, parent, read, write };

@@ -4,6 +4,7 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
+use lookaside_timing::FlowRegister;
 
 use crate::checksum::fold;
 use crate::memory::{Array, WorkloadMemory};
@@ -14,6 +15,11 @@ use crate::workload::{Kernel, WorkloadSpec};
 const STEP: u64 = 64;
 /// Inner rows for each outer row.
 const INNER_PER_OUTER: u64 = 4;
+
+/// The outer row's key.
+const KEY: FlowRegister = FlowRegister::new(1);
+/// The chain's next row.
+const NEXT: FlowRegister = FlowRegister::new(2);
 
 /// A row of the inner table, in the chain of its bucket.
 #[repr(C)]
@@ -109,10 +115,10 @@ impl Kernel for HashJoin {
         let first = self.done % outer;
         let rows = STEP.min(outer - first).min(self.lookups - self.done);
         for i in first..first + rows {
-            let key = self.outer.load(i, observer);
-            let mut at = self.buckets.load(bucket(key, buckets), observer);
+            let key = self.outer.load(i, observer.to(KEY));
+            let mut at = self.buckets.load(bucket(key, buckets), observer.by(KEY).to(NEXT));
             while at != 0 {
-                let row = self.rows.load(at - 1, observer);
+                let row = self.rows.load(at - 1, observer.by(NEXT).to(NEXT));
                 if row.key == key {
                     self.matches += 1;
                     self.sum = self.sum.wrapping_add(row.payload);

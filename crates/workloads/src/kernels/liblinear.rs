@@ -4,6 +4,7 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
+use lookaside_timing::FlowRegister;
 
 use crate::checksum::fold;
 use crate::memory::{Array, WorkloadMemory};
@@ -23,6 +24,13 @@ const DIAGONAL: f64 = 0.5;
 const NO_GRADIENT: f64 = 1e-12;
 /// Labels that contradict the hidden weights: 1 of so many.
 const NOISE: u64 = 10;
+
+/// The row's number, from the order.
+const ROW: FlowRegister = FlowRegister::new(1);
+/// Its first node.
+const FIRST: FlowRegister = FlowRegister::new(2);
+/// A node's feature.
+const INDEX: FlowRegister = FlowRegister::new(3);
 
 /// One feature of a row.
 #[repr(C)]
@@ -107,34 +115,34 @@ impl LibLinear {
     /// Minimises the dual along one coordinate.
     #[inline(always)]
     fn coordinate(&mut self, i: u64, observer: &mut impl AccessObserver) {
-        let label = self.labels.load(i, observer);
-        let first = self.rows.load(i, observer);
+        let label = self.labels.load(i, observer.by(ROW));
+        let first = self.rows.load(i, observer.by(ROW).to(FIRST));
         let (mut product, mut at) = (0.0, first);
         loop {
-            let node = self.nodes.load(at, observer);
+            let node = self.nodes.load(at, observer.by(FIRST).to(INDEX));
             if node.index == 0 {
                 break;
             }
-            product += self.weights.load(node.index - 1, observer) * node.value;
+            product += self.weights.load(node.index - 1, observer.by(INDEX)) * node.value;
             at += 1;
         }
-        let alpha = self.alphas.load(i, observer);
+        let alpha = self.alphas.load(i, observer.by(ROW));
         let gradient = label * product - 1.0 + DIAGONAL * alpha;
         let projected = if alpha == 0.0 { gradient.min(0.0) } else { gradient };
         if projected.abs() <= NO_GRADIENT {
             return;
         }
-        let new = (alpha - gradient / self.squares.load(i, observer)).max(0.0);
-        self.alphas.store(i, new, observer);
+        let new = (alpha - gradient / self.squares.load(i, observer.by(ROW))).max(0.0);
+        self.alphas.store(i, new, observer.by(ROW));
         let step = (new - alpha) * label;
         at = first;
         loop {
-            let node = self.nodes.load(at, observer);
+            let node = self.nodes.load(at, observer.by(FIRST).to(INDEX));
             if node.index == 0 {
                 break;
             }
-            let weight = self.weights.load(node.index - 1, observer);
-            self.weights.store(node.index - 1, weight + step * node.value, observer);
+            let weight = self.weights.load(node.index - 1, observer.by(INDEX));
+            self.weights.store(node.index - 1, weight + step * node.value, observer.by(INDEX));
             at += 1;
         }
     }
@@ -168,7 +176,8 @@ impl Kernel for LibLinear {
             // The next of a random order, by one step of Fisher and Yates.
             let here = self.done % rows;
             let there = here + self.random.below(rows - here);
-            let (i, other) = (self.order.load(there, observer), self.order.load(here, observer));
+            let i = self.order.load(there, observer.to(ROW));
+            let other = self.order.load(here, observer);
             self.order.store(there, other, observer);
             self.order.store(here, i, observer);
             self.coordinate(u64::from(i), observer);

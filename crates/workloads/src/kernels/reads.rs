@@ -3,6 +3,7 @@
 use std::io;
 
 use lookaside_stats::SplitMix64;
+use lookaside_timing::FlowRegister;
 
 use crate::memory::{Array, WorkloadMemory};
 use crate::observer::AccessObserver;
@@ -10,6 +11,9 @@ use crate::workload::{Kernel, WorkloadSpec};
 
 /// Reads a step.
 const STEP: u64 = 256;
+
+/// The word read last.
+const WORD: FlowRegister = FlowRegister::new(1);
 
 /// Reads of random words; the place of each is drawn from the word read before.
 pub(super) struct Reads {
@@ -59,7 +63,7 @@ impl Kernel for Reads {
             // The word alone would lead into a short circle of words soon; the state has all 64 bits.
             let mut random = SplitMix64::new(state);
             let place = random.below(words);
-            state = state.rotate_left(23) ^ self.table.load(place, observer);
+            state = state.rotate_left(23) ^ self.table.load(place, observer.by(WORD).to(WORD));
         }
         self.state = state;
         self.done += reads;

@@ -1,4 +1,5 @@
 //! Workloads and streams.
 
+mod flows;
 mod streams;
 mod whole;

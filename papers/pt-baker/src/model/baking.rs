@@ -5,8 +5,9 @@ use std::fmt;
 
 use lookaside_harness::{in_parallel, Effort, ModelResult};
 use lookaside_techniques::bake::{
-    model, BakeResult, BakedProgram as ModelProgram, HelperPlacement, ModelledBaker, TouchMethod,
+    model, BakeResult, BakedProgram as ModelProgram, HelperPlacement, ModelledBaker, ProgramFlow, TouchMethod,
 };
+use lookaside_timing::CoreParameters;
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
 use super::programs::{divisor, record, setup, stressors, PaperProgram, ProgramSystem, RecordedProgram, PROGRAMS};
@@ -151,8 +152,12 @@ fn one(
             ..ModelledBaker::new(way, 1, vec![recorded.baked.clone()])
         }
     });
-    let model_of =
-        ModelProgram { warm_accesses: (recorded.accesses as f64 * WARM) as u64, in_flight: program.in_flight };
+    let flow = ProgramFlow::Known {
+        core: CoreParameters::ZEN3,
+        flows: &recorded.flows,
+        instructions_per_access: program.instructions_per_access,
+    };
+    let model_of = ModelProgram { warm_accesses: (recorded.accesses as f64 * WARM) as u64, flow };
     let mut source = RepeatedBlocks { info: TraceInfo::default(), blocks: &recorded.blocks };
     Ok(BakingRun::of(&model(setup, &mut source, &model_of, baker.as_ref(), &stressors(*system, effort))?))
 }
@@ -210,7 +215,9 @@ impl BakingRuns {
     /// What the model was told.
     pub(super) fn assumptions(&self) -> Vec<String> {
         let divisor = divisor(self.effort);
-        let overlaps: Vec<String> = PROGRAMS.iter().map(|p| format!("{} {}", p.name, p.in_flight)).collect();
+        let instructions: Vec<String> =
+            PROGRAMS.iter().map(|p| format!("{} {}", p.name, p.instructions_per_access)).collect();
+        let CoreParameters { width, window, walkers, miss_buffers, store_queue } = CoreParameters::ZEN3;
         [
             format!(
                 "baking, sizes: programs of 1/{divisor} of Table 5.2's memory on a machine with 1/{divisor} of L2, L3, L2 DTLB and PDE cache, so \
@@ -218,12 +225,14 @@ impl BakingRuns {
             ),
             format!("frames are scattered, nothing is coalesced; replacement LRU; the first {:.0} % of a window is not counted", 100.0 * WARM),
             format!(
-                "time: a cycle an access, and all waits over an overlap, by what a program's accesses need of each other and at most the \
-                 six walkers of a Zen 3 core: {}. No bandwidth, no computation, no prefetchers, no shared pipeline of SMT",
-                overlaps.join(", ")
+                "time: a core (crates/timing/RULES.md) of {width} instructions a cycle, a window of {window}, {walkers} walkers, \
+                 {miss_buffers} misses under way, {store_queue} stores, as Zen 3 has (AMD's guide for family 19h); a load waits for \
+                 the one that its address comes from. Instructions an access, counted: {}. No wrongly predicted branches, no \
+                 bandwidth, no latency of computation, no prefetchers, no shared pipeline of SMT",
+                instructions.join(", ")
             ),
             "helper: a touch takes 5 cycles and one a NOP, or its latency over 6 walks or 24 reads of entries under way, whichever is more \
-             (walkers and miss buffers of Zen 3, recalled; the loop's cycles assumed; none fitted)"
+             (walkers and miss buffers of Zen 3; the loop's cycles assumed; none fitted)"
                 .into(),
             "virtual: the host backs a guest of twice the program's memory with base pages; walk caches for the host's tables as for the \
              guest's, and 16 whole translations (assumed). Judged with scattered frames as natively; beside it, with contiguous ones"

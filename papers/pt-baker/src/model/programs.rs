@@ -8,8 +8,9 @@ use lookaside_machine::{
     preset, HostTable, Machine, PageSize, Replacement, SharedBy, Stage, TableFormat, WalkCache, Ways,
 };
 use lookaside_techniques::bake::Stressor;
-use lookaside_trace::{Block, Source};
-use lookaside_workloads::{workload, Gups, PatternStream, WorkloadSpec, WorkloadStream, BASE};
+use lookaside_timing::AddressFlow;
+use lookaside_trace::{Block, Source, TraceError};
+use lookaside_workloads::{workload, FlowBlock, Gups, PatternStream, WorkloadSpec, WorkloadStream, BASE};
 
 /// One program as the paper runs it.
 #[derive(Clone, Copy, Debug)]
@@ -17,8 +18,10 @@ pub(super) struct PaperProgram {
     pub(super) name: &'static str,
     /// Table 5.2.
     gigabytes: f64,
-    /// How far its waits overlap, by what its accesses need of each other; at most the six walkers of a Zen 3 core.
-    pub(super) in_flight: f64,
+    /// Instructions for each access, the access included. Counted by callgrind in the optimised build's native run of 4 MiB
+    /// (`valgrind --tool=callgrind lookaside workload NAME --size 4M --rounds N`): those of six rounds less those of two,
+    /// over as much of the accesses that `--record` writes.
+    pub(super) instructions_per_access: f64,
     /// Accesses before those that are run, at 1/16: what comes first is not like the rest.
     skipped: u64,
     /// Accesses that are run, at 1/16.
@@ -27,24 +30,28 @@ pub(super) struct PaperProgram {
 
 /// In the order of Table 5.2, but for GUPS, which uses no memory.
 pub(super) const PROGRAMS: [PaperProgram; 6] = [
-    // Three accesses a step along a list, one of them the next link. The parents are forgotten first, and the first
-    // levels of the search are small.
-    PaperProgram { name: "graph500", gigabytes: 9.1, in_flight: 3.0, skipped: 20_000_000, run: 500_000 },
-    PaperProgram { name: "liblinear", gigabytes: 5.5, in_flight: 6.0, skipped: 0, run: 2_000_000 },
-    PaperProgram { name: "canneal", gigabytes: 20.6, in_flight: 6.0, skipped: 0, run: 500_000 },
-    PaperProgram { name: "hashjoin", gigabytes: 16.5, in_flight: 6.0, skipped: 0, run: 500_000 },
-    PaperProgram { name: "gups", gigabytes: 32.0, in_flight: 6.0, skipped: 0, run: 500_000 },
-    PaperProgram { name: "bc", gigabytes: 14.0, in_flight: 6.0, skipped: 20_000_000, run: 500_000 },
+    // The parents are forgotten first, and the first levels of the search are small.
+    PaperProgram { name: "graph500", gigabytes: 9.1, instructions_per_access: 8.0, skipped: 20_000_000, run: 500_000 },
+    PaperProgram { name: "liblinear", gigabytes: 5.5, instructions_per_access: 5.8, skipped: 0, run: 2_000_000 },
+    PaperProgram { name: "canneal", gigabytes: 20.6, instructions_per_access: 16.5, skipped: 0, run: 500_000 },
+    PaperProgram { name: "hashjoin", gigabytes: 16.5, instructions_per_access: 10.3, skipped: 0, run: 500_000 },
+    PaperProgram { name: "gups", gigabytes: 32.0, instructions_per_access: 4.5, skipped: 0, run: 500_000 },
+    PaperProgram { name: "bc", gigabytes: 14.0, instructions_per_access: 10.6, skipped: 20_000_000, run: 500_000 },
 ];
 
 /// A program's accesses, and what is baked of its memory.
 pub(super) struct RecordedProgram {
     pub(super) blocks: Vec<Block>,
+    /// Of each block, where the addresses of its accesses come from; none where all are at hand.
+    pub(super) flows: Vec<Vec<AddressFlow>>,
     pub(super) accesses: u64,
     pub(super) baked: Range<u64>,
     /// log2 of the bytes of all its memory, rounded up.
     pub(super) log2_bytes: u32,
 }
+
+/// Gives a program's next accesses; `false` = there are none.
+type NextPart = Box<dyn FnMut(&mut FlowBlock) -> Result<bool, TraceError>>;
 
 /// By how much programs and machine are smaller than the paper's.
 pub(super) fn divisor(effort: Effort) -> u64 {
@@ -60,28 +67,31 @@ pub(super) fn record(program: &PaperProgram, effort: Effort) -> ModelResult<Reco
     // Table 5.2 does not say which gigabytes; the list-based Graph500 of scale 24 fits the binary ones.
     let bytes = (program.gigabytes * (1u64 << 30) as f64) as u64 / divisor;
     let [skipped, run] = [program.skipped, program.run].map(|accesses| accesses * 16 / divisor);
-    let (mut source, baked): (Box<dyn Source>, _) = if program.name == "gups" {
-        (Box::new(PatternStream::new(Gups::new(bytes, 1), run)), BASE..BASE + bytes)
+    let (mut next_part, baked): (NextPart, _) = if program.name == "gups" {
+        let mut stream = PatternStream::new(Gups::new(bytes, 1), run);
+        (Box::new(move |part| stream.next_block(&mut part.block)), BASE..BASE + bytes)
     } else {
         let workload = workload(program.name, &WorkloadSpec { rounds: 64, ..WorkloadSpec::new(bytes) })?;
         let main = workload.regions().iter().find(|region| region.main).ok_or("a workload has lost its main array")?;
         let baked = main.stream_start..main.stream_start + main.bytes;
-        (Box::new(WorkloadStream::new(workload)), baked)
+        let mut stream = WorkloadStream::new(workload);
+        (Box::new(move |part| Ok(stream.next_flow_block(part))), baked)
     };
-    let (mut blocks, mut seen, mut accesses) = (Vec::new(), 0, 0);
-    let mut block = Block::default();
-    while accesses < run && source.next_block(&mut block)? {
-        seen += block.len() as u64;
+    let (mut blocks, mut flows, mut seen, mut accesses) = (Vec::new(), Vec::new(), 0, 0);
+    let mut part = FlowBlock::default();
+    while accesses < run && next_part(&mut part)? {
+        seen += part.block.len() as u64;
         // The first tells what is mapped.
         if seen > skipped || blocks.is_empty() {
-            accesses += block.len() as u64;
-            blocks.push(std::mem::take(&mut block));
+            accesses += part.block.len() as u64;
+            blocks.push(std::mem::take(&mut part.block));
+            flows.push(std::mem::take(&mut part.flows));
         }
     }
     if accesses < run {
         return Err(format!("{}: ends after {accesses} accesses, {run} are to be run", program.name).into());
     }
-    Ok(RecordedProgram { blocks, accesses, baked, log2_bytes: bytes.next_power_of_two().trailing_zeros() })
+    Ok(RecordedProgram { blocks, flows, accesses, baked, log2_bytes: bytes.next_power_of_two().trailing_zeros() })
 }
 
 /// The system that a program runs on.

@@ -145,6 +145,8 @@ fn machine(c: &mut Choices) -> Machine {
         caches,
         context_switch: ContextSwitch { action, cycles, address_spaces },
         disturbances: Vec::new(),
+        timing: None,
+        origins: Default::default(),
         not_determined: Vec::new(),
     }
 }
@@ -254,20 +256,30 @@ fn os_model(c: &mut Choices, format: TableFormat) -> OsModel {
     };
     let pages = match c.below(3) {
         1 => PagePolicy::Thp,
-        2 => PagePolicy::Selective(
-            (0..1 + c.below(3))
-                .map(|_| {
-                    let start = address(c.below(1 << 16) as u16);
-                    let process = c.yes().then(|| c.below(3) as u32);
-                    ProcessRange { process, start, end: start + c.below(1 << 23) as u64 }
-                })
-                .collect(),
-        ),
+        2 => {
+            let ranges = ranges(c);
+            let of_files = ranges[0].end & 1 == 1;
+            if of_files {
+                PagePolicy::SelectiveFiles(ranges)
+            } else {
+                PagePolicy::Selective(ranges)
+            }
+        }
         _ => PagePolicy::Base,
     };
     let sizes: Vec<PageSize> = format.page_sizes();
     let huge_page = c.yes().then(|| c.of(&sizes[1..]));
     OsModel { frames, pages, huge_page }
+}
+
+fn ranges(c: &mut Choices) -> Vec<ProcessRange> {
+    let count = 1 + c.below(3);
+    let range = |_| {
+        let start = address(c.below(1 << 16) as u16);
+        let process = c.yes().then(|| c.below(3) as u32);
+        ProcessRange { process, start, end: start + c.below(1 << 23) as u64 }
+    };
+    (0..count).map(range).collect()
 }
 
 /// One of the addresses that everything happens at: a few bases (one in the kernel's half), a few

@@ -25,6 +25,8 @@ pub struct TwinStep {
     pub data_server: Option<usize>,
     /// The access goes on with an ascending walk.
     pub streamed: bool,
+    /// Of its line, beyond a hit in the first cache, in the engine's units.
+    pub stall_units: u64,
 }
 
 impl TwinStep {
@@ -40,6 +42,7 @@ impl TwinStep {
             cycles: to_cycles(self.units.into()),
             data_server: self.data_server.and_then(cache),
             streamed: self.streamed,
+            stall_cycles: to_cycles(self.stall_units.into()),
         }
     }
 }
@@ -157,6 +160,7 @@ impl Twin {
         }
         let stall_units = self.hardware.data_access(&r, &mut step);
         step.units = counts.tlb_hit_units + counts.walk_units;
+        step.stall_units = stall_units;
 
         self.kinds.entry(r.process).or_default()[kind as usize] += 1 + repeats;
         let side = &mut self.sides[usize::from(kind == Kind::Fetch)];

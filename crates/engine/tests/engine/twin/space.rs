@@ -101,7 +101,9 @@ impl TwinSpace {
         let wanted = match policy {
             PagePolicy::Base => return base,
             PagePolicy::Thp => true,
-            PagePolicy::Selective(ranges) => ranges.iter().any(|r| selected(r, process, &range, huge)),
+            PagePolicy::Selective(ranges) | PagePolicy::SelectiveFiles(ranges) => {
+                ranges.iter().any(|r| selected(r, process, &range, huge))
+            }
         };
         if !self.decisions.contains_key(&range.start) {
             let eligible = self.mappings.iter().filter(|m| match &m.source {
@@ -110,7 +112,14 @@ impl TwinSpace {
                 MapSource::Stack => false,
             });
             let covered: u64 = eligible.map(|m| common_bytes(&m.range, &range)).sum();
-            let decision = wanted && (covered == huge.bytes() || !self.maps_any(&range));
+            let fits = match policy {
+                PagePolicy::SelectiveFiles(_) => self.mappings.iter().any(|m| {
+                    matches!(&m.source, MapSource::File { path, .. } if !path.starts_with("[anon:"))
+                        && inside(&range, &m.range)
+                }),
+                _ => covered == huge.bytes() || !self.maps_any(&range),
+            };
+            let decision = wanted && fits;
             self.decisions.insert(range.start, decision);
         }
         self.decided_leaf(va, base, huge)

@@ -6,7 +6,7 @@ use lookaside_trace::Block;
 
 /// Makes `part` the accesses of a range, with the events before and among them, and at the block's end those after. The
 /// ranges of a block come in order: events at a range's start are its, those at its end the next one's.
-pub(super) fn cut(block: &Block, range: Range<usize>, part: &mut Block) {
+pub(crate) fn cut(block: &Block, range: Range<usize>, part: &mut Block) {
     part.clear();
     (part.process, part.thread) = (block.process, block.thread);
     part.addr.extend_from_slice(&block.addr[range.clone()]);
