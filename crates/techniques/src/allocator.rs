@@ -65,8 +65,18 @@ impl Allocator {
             Self::Jvm => Some("JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages"),
             // Python's documentation, PYTHONMALLOC: small objects come from the C library then.
             Self::CPython => Some("PYTHONMALLOC=malloc GLIBC_TUNABLES=glibc.malloc.hugetlb=1"),
-            Self::Tcmalloc | Self::Node => None,
+            // gperftools' docs/tcmalloc.html: TCMALLOC_MEMFS_MALLOC_PATH, a folder of hugetlbfs, whose pages have to be
+            // reserved before. google/tcmalloc, docs/tuning.md: the system's setting.
+            Self::Tcmalloc => None,
+            // node(1) has none for V8's heap.
+            Self::Node => None,
         }
+    }
+
+    /// Its switch for huge pages that hold its own code; `None` = it has none.
+    pub fn code_switch(self) -> Option<&'static str> {
+        // Node.js documentation, "Command-line API", --use-largepages: moves its code to memory with huge pages.
+        (self == Self::Node).then_some("NODE_OPTIONS=--use-largepages=on")
     }
 }
 

@@ -5,13 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::thread;
 
 use crossbeam_channel::{bounded, Receiver, Sender};
-use lookaside_engine::{curve::CurveBuilder, run_many, Engine, Outcome, RegionRow, RunEnd, Setup};
+use lookaside_engine::{curve::CurveBuilder, Engine, Filter, Outcome, RegionRow, RunEnd, Setup};
 use lookaside_machine::{Machine, PageSize, Serves, Tlb};
 use lookaside_timing::{CodePlace, RunVisits, SiteCounts};
 use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
@@ -19,17 +18,11 @@ use thiserror::Error;
 
 use crate::cost_curve::CostCurve;
 use crate::heat::HeatBuilder;
-use crate::remedies::{compare, rank, variants, RemedyContext, RemedyVariant};
+use crate::remedies::{compare, rank, variants, RemedyContext, RemedyVariant, RerunScope};
+use crate::rerun::{rerun, window_plan, Rerun, StretchCounts};
 use crate::spool::Spool;
 use crate::visits::{cut_windows, visits_of, window_places, HugeWindows};
-use crate::window::SampledWindows;
 use crate::{HeatMap, MissCurve, Namer, Remedy};
-
-/// Recorded accesses that the "what would help" runs go over at the most; longer runs are looked at
-/// through eight to sixteen evenly spaced windows, and each row says so. Seven runs over this take a few seconds.
-const RERUN_BUDGET: u64 = 8 << 20;
-/// The same where a recorder left out all hits of the first level, or most: what it recorded misses there.
-const RERUN_MISSES: u64 = 2 << 20;
 
 /// Blocks under way between two threads.
 const BLOCKS_IN_FLIGHT: usize = 16;
@@ -205,20 +198,10 @@ impl Profile {
             Ok(reader) => reader,
             Err(e) => return Err(ProfileError::Spool(e)),
         };
-        let budget = if reader.info().filter_window > 0 { RERUN_MISSES } else { RERUN_BUDGET };
-        let mut source = SampledWindows::new(reader, spooled, budget);
-        let mut setups = vec![base.clone()];
-        setups.extend(tried.iter().map(|v| v.setup.clone()));
-        for setup in &mut setups {
-            setup.detail = lookaside_engine::Detail::Totals;
-        }
-        let ran = run_many(setups, &mut source, |_| {
-            if stop.load(Ordering::Relaxed) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
-        })?;
+        let info = reader.info().clone();
+        let setups: Vec<Setup> = [base].into_iter().chain(tried.iter().map(|v| &v.setup)).cloned().collect();
+        let plan = window_plan(&setups, &info, spooled, self.outcome.table_bytes);
+        let ran = rerun(setups, reader, plan, stop)?;
         match &ran.end {
             RunEnd::Complete => {}
             RunEnd::Stopped => {
@@ -228,17 +211,27 @@ impl Profile {
                 notes.push(format!("\"what would help\" covers the first part of the run only: {e}"))
             }
         }
-        Ok(side_by_side(&tried, &ran.outcomes, &self.outcome, source.info()))
+        let rows = side_by_side(&tried, &ran, &self.outcome, &info);
+        if rows.is_empty() && matches!(ran.end, RunEnd::Complete) {
+            notes.push("\"what would help\" can't be told: translation costs nothing in what was run".into());
+        }
+        Ok(rows)
     }
 }
 
-/// The rows for variants whose outcomes follow the base's own in `outcomes`.
-fn side_by_side(tried: &[RemedyVariant], outcomes: &[Outcome], whole: &Outcome, info: &TraceInfo) -> Vec<Remedy> {
-    let Some((base, rest)) = outcomes.split_first() else { return Vec::new() };
-    let all = whole.data.accesses + whole.fetch.accesses;
-    let ran = base.data.accesses + base.fetch.accesses;
-    let share = if all == 0 { 1.0 } else { ran as f64 / all as f64 };
-    let mut rows: Vec<Remedy> = tried.iter().zip(rest).map(|(v, with)| compare(v, base, with, share, info)).collect();
+/// The rows for variants whose counts follow the base's own, best first.
+fn side_by_side(tried: &[RemedyVariant], ran: &Rerun, whole: &Outcome, info: &TraceInfo) -> Vec<Remedy> {
+    let Some((base, rest)) = ran.counts.split_first() else { return Vec::new() };
+    let all = StretchCounts::of(whole).accesses;
+    let share = match (all, StretchCounts::sum(base).accesses) {
+        (0, _) => 1.0,
+        (all, ran) => ran as f64 / all as f64,
+    };
+    let beside = |(variant, with): (&RemedyVariant, &Vec<StretchCounts>)| {
+        let approximate = Filter::check(info, &variant.setup).is_err();
+        compare(variant, (base, with), RerunScope { is_sampled: ran.is_sampled, accesses_share: share, approximate })
+    };
+    let mut rows: Vec<Remedy> = tried.iter().zip(rest).filter_map(beside).collect();
     rank(&mut rows);
     rows
 }

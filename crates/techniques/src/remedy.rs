@@ -9,8 +9,12 @@ use serde::{Deserialize, Serialize};
 pub enum RemedyKind {
     /// Huge pages wherever a mapping holds one.
     HugeEverywhere,
-    /// Huge pages in the regions that cost most.
+    /// Huge pages in the 2 MiB windows that cost most.
     HugeWhereHot,
+    /// Huge pages for code: the executable and its libraries.
+    HugeCode,
+    /// Pages of 1 GiB wherever a mapping holds one.
+    HugeGigabyte,
     /// Twice the entries of the last TLB level.
     LargerTlb,
     /// All walk references served by the last cache.
@@ -44,6 +48,15 @@ pub struct Remedy {
     pub base_walks: u64,
     /// All modelled cycles without it: the denominator of a saving.
     pub base_modelled_cycles: f64,
+    /// Translation cycles that it saves, as a share of those without it: 1 = all; negative = it costs.
+    pub saved_share: f64,
+    /// Lower end of the 95 % interval of that, of the whole run; `saved_share` itself where all accesses were run. `None` =
+    /// can't be told: one window has all the cost, or is the only one.
+    pub least_saved_share: Option<f64>,
+    /// Upper end of it.
+    pub most_saved_share: Option<f64>,
+    /// Windows of the run that were counted; 0 = it was run whole.
+    pub windows: u32,
     /// Accesses that the comparison ran over.
     pub accesses: u64,
     /// Of all recorded accesses, the share that it ran over (1 = all).

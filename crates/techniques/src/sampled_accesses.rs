@@ -5,7 +5,7 @@ use std::io;
 use lookaside_trace::{Block, Source, TraceError};
 
 use crate::spool::Spool;
-use crate::window::SampledWindows;
+use crate::window::{SampledWindows, WindowPlan};
 
 /// Recorded accesses that locks or huge pages are tried on at the most. A plan takes some hundred runs over them, of a quarter of a second.
 const TRIED_ACCESSES: u64 = 2 << 20;
@@ -60,7 +60,8 @@ impl SampledAccesses {
 
 /// What was spooled, as much as is tried.
 fn kept(spool: &mut Spool, spooled: u64) -> io::Result<Vec<Block>> {
-    let mut source = SampledWindows::new(spool.open()?, spooled, TRIED_ACCESSES);
+    let plan = WindowPlan::new(spooled, TRIED_ACCESSES, 0);
+    let mut source = SampledWindows::new(spool.open()?, plan);
     let mut blocks = Vec::new();
     loop {
         let mut block = Block::default();

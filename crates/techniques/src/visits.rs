@@ -46,7 +46,7 @@ impl HugeWindows {
     /// By the mappings of a run, whenever they were there; `asked`: huge pages are asked for a mapping.
     pub fn new(regions: &[RegionRow], asked: &dyn Fn(&RegionRow) -> bool) -> Self {
         let holds =
-            |region: &&RegionRow| matches!(region.source, MapSource::Anonymous | MapSource::Heap) && asked(region);
+            |region: &&RegionRow| !region.source.is_file() && region.source != MapSource::Stack && asked(region);
         let mut all: Vec<(u32, u64, u64)> = regions.iter().filter(holds).map(|r| (r.process, r.start, r.end)).collect();
         all.sort_unstable();
         let mut ranges: BTreeMap<u32, BTreeMap<u64, u64>> = BTreeMap::new();

@@ -2,23 +2,82 @@
 
 use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
 
-/// SampledWindows that a budget is spent on. Of eight million recorded accesses each has then half a million, which refill the
-/// largest modelled TLB some 250 times over: what a window inherits from the gap before it is lost in its count.
+use crate::slice::cut;
+
+/// Windows that a budget is spent on.
 const WINDOWS: u64 = 16;
 
-/// Lets through one window in every `every`; events pass always, but for those that speak of left-out accesses.
+/// Where the windows of a run lie: one in the midst of each of so many equal parts, and before each a stretch that warms
+/// up whatever looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowPlan {
+    /// Recorded accesses before the first window's warming.
+    first: u64,
+    /// From the beginning of one window's warming to that of the next.
+    every: u64,
+    /// Before a window.
+    warming: u64,
+    /// In a window.
+    counted: u64,
+}
+
+/// What an access is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stretch {
+    Skipped,
+    Warming,
+    Counted,
+}
+
+impl WindowPlan {
+    /// Of `total` recorded accesses about `budget` are in windows, and `warming` pass before each. `None` where the
+    /// windows and their warming would be all of the run, or more: it is then run whole.
+    pub fn new(total: u64, budget: u64, warming: u64) -> Option<Self> {
+        let (every, counted) = (total / WINDOWS, (budget / WINDOWS).max(1));
+        let first = (every.saturating_sub(counted) / 2).saturating_sub(warming);
+        (warming.saturating_add(counted) < every).then_some(Self { first, every, warming, counted })
+    }
+
+    /// What the access of this number is for, and how many from it on are for the same.
+    fn stretch(&self, number: u64) -> (Stretch, u64) {
+        let Some(into) = number.checked_sub(self.first) else { return (Stretch::Skipped, self.first - number) };
+        let at = into % self.every;
+        let end = self.warming + self.counted;
+        match () {
+            () if into / self.every >= WINDOWS => (Stretch::Skipped, u64::MAX),
+            () if at < self.warming => (Stretch::Warming, self.warming - at),
+            () if at < end => (Stretch::Counted, end - at),
+            () => (Stretch::Skipped, self.every - at),
+        }
+    }
+
+    /// Of an access that is let through: it is the first of a window, by the number of those before it that were.
+    pub(crate) fn begins_window(&self, passed: u64) -> bool {
+        passed % (self.warming + self.counted) == self.warming
+    }
+
+    /// So many that were let through are whole windows.
+    pub(crate) fn ends_window(&self, passed: u64) -> bool {
+        passed.is_multiple_of(self.warming + self.counted)
+    }
+}
+
+/// Lets through the windows of a plan with their warming, or all where there is no plan. Events pass always, but for
+/// those that speak of left-out accesses. No block reaches over the border of a window.
 pub struct SampledWindows<S> {
     inner: S,
-    every: u64,
-    /// Recorded accesses in a window.
-    length: u64,
+    plan: Option<WindowPlan>,
+    /// Recorded accesses before those of the block that are left.
     seen: u64,
+    block: Block,
+    /// Accesses of the block that are done with.
+    done: usize,
 }
 
 impl<S: Source> SampledWindows<S> {
-    /// So many windows are left out that about `budget` of `total` recorded accesses pass.
-    pub fn new(inner: S, total: u64, budget: u64) -> Self {
-        Self { inner, every: total.div_ceil(budget.max(1)).max(1), length: (budget / WINDOWS).max(1), seen: 0 }
+    /// From the source's beginning.
+    pub fn new(inner: S, plan: Option<WindowPlan>) -> Self {
+        Self { inner, plan, seen: 0, block: Block::default(), done: 0 }
     }
 }
 
@@ -27,23 +86,110 @@ impl<S: Source> Source for SampledWindows<S> {
         self.inner.info()
     }
 
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        if !self.inner.next_block(block)? {
-            return Ok(false);
+    fn next_block(&mut self, part: &mut Block) -> Result<bool, TraceError> {
+        let Some(plan) = self.plan else { return self.inner.next_block(part) };
+        if self.done == self.block.len() {
+            self.done = 0;
+            if !self.inner.next_block(&mut self.block)? {
+                self.block.clear();
+                part.clear();
+                return Ok(false);
+            }
         }
-        let window = self.seen / self.length;
-        self.seen += block.len() as u64;
-        if !window.is_multiple_of(self.every) {
-            let events = std::mem::take(&mut block.events);
-            block.clear();
+        let (stretch, left) = plan.stretch(self.seen);
+        let end = self.done + (self.block.len() - self.done).min(usize::try_from(left).unwrap_or(usize::MAX));
+        cut(&self.block, self.done..end, part);
+        self.seen += (end - self.done) as u64;
+        self.done = end;
+        if stretch == Stretch::Skipped {
+            let events = std::mem::take(&mut part.events);
+            part.clear();
             let pass =
                 events.into_iter().filter(|(_, event)| !matches!(event, Event::Leave { .. } | Event::Touch { .. }));
-            block.events = pass.map(|(_, event)| (0, event)).collect();
+            part.events = pass.map(|(_, event)| (0, event)).collect();
         }
         Ok(true)
     }
 
     fn damage(&self) -> &[Damage] {
         self.inner.damage()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_trace::Kind;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Blocks from memory.
+    struct Blocks(TraceInfo, std::vec::IntoIter<Block>);
+
+    impl Source for Blocks {
+        fn info(&self) -> &TraceInfo {
+            &self.0
+        }
+
+        fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+            *block = self.1.next().unwrap_or_default();
+            Ok(!block.is_empty())
+        }
+    }
+
+    proptest! {
+        /// What passes is what a look at each access by itself lets pass, with all events, and cut at the borders.
+        #[test]
+        fn windows_are_those_of_the_plan(
+            lengths in prop::collection::vec((0usize..200, 0usize..200), 1..60), budget in 16u64..600, warming in 0u64..80,
+        ) {
+            let mut number = 0u64;
+            let blocks: Vec<Block> = lengths.iter().map(|&(length, event)| {
+                let mut block = Block { process: 1, thread: 1, ..Block::default() };
+                for at in 0..=length {
+                    if at == event.min(length) {
+                        block.push_event(Event::Free { addr: number });
+                    }
+                    if at < length {
+                        block.push(Kind::Load, number);
+                        number += 1;
+                    }
+                }
+                block
+            }).collect();
+            let total = number;
+            let plan = WindowPlan::new(total, budget, warming);
+            let passes = |number: u64| plan.is_none_or(|plan| {
+                let part = total / WINDOWS;
+                let begin = (part - budget / WINDOWS) / 2;
+                let begin = begin.saturating_sub(warming);
+                let at = number.checked_sub(begin).map(|into| (into / part, into % part));
+                at.is_some_and(|(window, at)| window < WINDOWS && at < warming + plan.counted)
+            });
+            let mut source = SampledWindows::new(Blocks(TraceInfo::default(), blocks.into_iter()), plan);
+            let (mut part, mut passed, mut events) = (Block::default(), Vec::new(), 0);
+            while source.next_block(&mut part).expect("memory") {
+                if let (Some(plan), Some(_)) = (plan, part.addr.first()) {
+                    let length = (plan.warming + plan.counted) as usize;
+                    let (before, after) = (passed.len() % length, passed.len() % length + part.len());
+                    let warming = plan.warming as usize;
+                    prop_assert!(after <= warming || before >= warming && after <= length, "{plan:?} {before}..{after}");
+                }
+                passed.extend_from_slice(&part.addr);
+                events += part.events.len();
+            }
+            prop_assert_eq!(events, lengths.len());
+            prop_assert_eq!(passed, (0..total).filter(|&number| passes(number)).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn what_is_no_longer_than_its_windows_is_run_whole() {
+        assert_eq!(WindowPlan::new(0, 1600, 0), None);
+        assert_eq!(WindowPlan::new(1600, 1600, 0), None);
+        assert_eq!(WindowPlan::new(3200, 1600, 100), None);
+        let plan = WindowPlan { first: 0, every: 201, warming: 100, counted: 100 };
+        assert_eq!(WindowPlan::new(3216, 1600, 100), Some(plan));
+        assert!(plan.begins_window(100) && plan.ends_window(200) && plan.begins_window(300) && !plan.ends_window(100));
     }
 }

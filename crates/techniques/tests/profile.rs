@@ -6,8 +6,7 @@ use lookaside_engine::curve::CurveBuilder;
 use lookaside_engine::{Engine, PagePolicy, Setup};
 use lookaside_machine::{preset, PageSize};
 use lookaside_techniques::names::Unnamed;
-use lookaside_techniques::window::SampledWindows;
-use lookaside_techniques::{remedies, Profile, RemedyKind};
+use lookaside_techniques::{remedies, Profile, Remedy, RemedyKind};
 use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MapSource, Source, TraceError, TraceInfo};
 
 /// Blocks from memory.
@@ -97,7 +96,8 @@ fn remedies_are_runs_of_the_model() {
     assert!(notes.is_empty(), "{notes:?}");
     assert!(rows.windows(2).all(|w| w[0].translation_cycles <= w[1].translation_cycles), "best first");
     for row in &rows {
-        assert_eq!(row.accesses_share, 1.0);
+        assert_eq!((row.accesses_share, row.windows), (1.0, 0));
+        assert_eq!([row.least_saved_share, row.most_saved_share], [Some(row.saved_share); 2]);
         assert_eq!(row.base_translation_cycles, profile.outcome.translation_cycles());
         assert_eq!(row.base_walks, profile.outcome.data.cost.walks);
     }
@@ -109,12 +109,27 @@ fn remedies_are_runs_of_the_model() {
     let row = rows.iter().find(|r| r.what == "huge pages (2M) everywhere").expect("row");
     assert_eq!(row.translation_cycles, engine.outcome().translation_cycles());
     assert_eq!(row.walks, engine.outcome().data.cost.walks);
-    let hot = rows.iter().find(|r| r.what.starts_with("huge pages for the hottest region")).expect("row");
-    assert_eq!(hot.how, "lookaside run --hugepages=auto:16 -- CMD; or madvise(MADV_HUGEPAGE) on anonymous (32 MiB)");
-    assert!(hot.walks < row.base_walks * 2 / 5, "the upper one is hotter: {}", hot.walks);
+    // Both mappings have sixteen windows; each of the upper one's has three times as many walks.
+    let hot = rows.iter().find(|r| r.kind == RemedyKind::HugeWhereHot).expect("row");
+    let count: usize = hot
+        .how
+        .strip_prefix("lookaside run --hugepages=auto:")
+        .and_then(|how| how.split(' ').next())
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(hot.what, format!("huge pages for the {count} best windows"));
+    assert!(hot.caveat.starts_with("of 32, by walk cycles"), "{}", hot.caveat);
+    assert!((17..32).contains(&count), "{count}");
+    assert_eq!(hot.how.split("; or ").nth(1), Some("madvise(MADV_HUGEPAGE) on anonymous"));
     // All pages of it are touched.
     assert_eq!((row.bloat_bytes, hot.bloat_bytes), (Some(0), Some(0)));
-    assert!(hot.walks < row.base_walks / 2 && hot.walks > row.walks);
+    assert!(
+        hot.saved_share > 0.8 * row.saved_share && hot.walks > row.walks,
+        "{} {}",
+        hot.saved_share,
+        row.saved_share
+    );
     assert!(rows.iter().any(|r| r.what.starts_with("twice the last-level TLB (stlb: 1536 → 3072")), "{rows:?}");
     assert!(rows.iter().any(|r| r.what.starts_with("every walk reference served by")));
     assert!(rows.iter().any(|r| r.what.starts_with("the 4 best pages locked")));
@@ -173,15 +188,14 @@ fn rows_that_a_recorders_windows_are_not_exact_for_say_so() {
         let rows =
             profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(false), &mut Vec::new()).expect("remedies");
         assert!(rows.len() > 3);
-        let near = rows.iter().filter(|row| row.approximate).map(|row| row.what.split('(').next().map(str::to_owned));
-        near.flatten().collect::<Vec<_>>()
+        rows.iter().filter(|row| row.approximate).map(|row| format!("{:?}", row.kind)).collect::<Vec<_>>()
     };
     assert_eq!(approximate(FilterWindow::default()), [""; 0]);
     let filter = remedies::filter(&base);
     assert_eq!(filter.log2_classes, 0);
     let mut near = approximate(filter.window);
     near.sort_unstable();
-    assert_eq!(near, ["huge pages ", "huge pages for the hottest region "]);
+    assert_eq!(near, ["HugeEverywhere", "HugeWhereHot"]);
 }
 
 #[test]
@@ -195,15 +209,93 @@ fn stopping_leaves_the_rows_over_what_ran() {
     assert!(notes.iter().any(|n| n.contains("cut short")), "{notes:?}");
 }
 
-#[test]
-fn windows_keep_events_and_the_budget() {
-    let blocks = random_reads(1000); // 10 M accesses, windows of 2 Mi
-    let mut windows = SampledWindows::new(source(&blocks), 10_000_000, 5_000_000);
-    let (mut block, mut accesses, mut events) = (Block::default(), 0, 0);
-    while windows.next_block(&mut block).expect("memory") {
-        accesses += block.len() as u64;
-        events += block.events.len();
+/// Rows of a program by their kinds.
+fn rows_by_kind(blocks: &[Block], base: &Setup) -> Vec<(RemedyKind, Remedy)> {
+    let mut profile = Profile::record(&mut source(blocks), base, &mut |_: &Block| {}).expect("profile");
+    let rows = profile.remedies(base, (&Unnamed, false), &AtomicBool::new(false), &mut Vec::new()).expect("remedies");
+    rows.into_iter().map(|row| (row.kind, row)).collect()
+}
+
+/// One thread that fetches at random from a file's code, and reads one page.
+fn random_fetches(text: u64, path: &str) -> Vec<Block> {
+    const TEXT: u64 = 0x40_0000;
+    let mut state = 3u64;
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    let file = MapSource::File { path: path.into(), offset: 0 };
+    block.push_event(Event::Map { addr: TEXT, len: text, prot: 5, source: file, site: 0 });
+    block.push_event(Event::Map { addr: 1 << 40, len: 4 << 20, prot: 3, source: MapSource::Anonymous, site: 0 });
+    for number in 0..40_000u64 {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let ip = TEXT + (state >> 33) % text;
+        for (kind, addr) in [(Kind::Fetch, ip), (Kind::Load, (1 << 40) + number % 64 * 64)] {
+            block.push(kind, addr);
+            block.ip.push(ip);
+        }
     }
-    assert_eq!(events, 2);
-    assert!((4_000_000..7_000_000).contains(&accesses), "{accesses}");
+    vec![block]
+}
+
+#[test]
+fn code_has_a_row_where_its_walks_matter_and_a_window_of_it_can_be_huge() {
+    let base = Setup::new(preset("skylake").expect("preset"));
+    let code = |text: u64, path: &str| {
+        let rows = rows_by_kind(&random_fetches(text, path), &base);
+        rows.into_iter().find(|row| row.0 == RemedyKind::HugeCode).map(|row| row.1)
+    };
+    let row = code(16 << 20, "/usr/bin/cc1").expect("a row");
+    assert!(row.saved_share > 0.9, "{row:?}");
+    assert!(row.how.starts_with("run a copy of the program in a tmpfs"), "{}", row.how);
+    assert_eq!(code(16 << 20, "/usr/bin/node").expect("a row").how, "NODE_OPTIONS=--use-largepages=on");
+    // Elsewhere in memory than in huge pages of a page cache.
+    let mut moved = random_fetches(16 << 20, "/usr/bin/cc1");
+    let block = &mut moved[0];
+    for addr in block.addr.iter_mut().chain(&mut block.ip).filter(|addr| **addr < 1 << 40) {
+        *addr += 0x1000;
+    }
+    if let Event::Map { addr, .. } = &mut block.events[0].1 {
+        *addr += 0x1000;
+    }
+    let row = rows_by_kind(&moved, &base).into_iter().find(|row| row.0 == RemedyKind::HugeCode).expect("a row").1;
+    assert!(row.how.starts_with("not by a setting on every system") && row.saved_share > 0.8, "{row:?}");
+    // Less than a window; and no fetches to speak of.
+    assert_eq!(code(1 << 20, "/usr/bin/cc1"), None);
+    assert!(rows_by_kind(&random_reads(4), &base).iter().all(|row| row.0 != RemedyKind::HugeCode));
+}
+
+#[test]
+fn huge_pages_have_no_row_where_translation_costs_nothing_in_memory_that_could_be_huge() {
+    let base = Setup::new(preset("skylake").expect("preset"));
+    // All the cost is the code's but for the first touch of the one page.
+    let kinds = |blocks: &[Block]| rows_by_kind(blocks, &base).into_iter().map(|row| row.0).collect::<Vec<_>>();
+    assert!(kinds(&random_fetches(16 << 20, "/usr/bin/cc1")).contains(&RemedyKind::HugeEverywhere));
+    let mut blocks = random_fetches(16 << 20, "/usr/bin/cc1");
+    for addr in blocks[0].addr.iter_mut().filter(|addr| **addr >= 1 << 40) {
+        *addr = 0x40_0000;
+    }
+    assert_eq!(kinds(&blocks), [RemedyKind::HugeCode]);
+}
+
+#[test]
+fn pages_of_a_gigabyte_have_a_row_where_a_mapping_and_the_tlb_hold_one() {
+    let base = Setup::new(preset("skylake").expect("preset"));
+    let reads = |len: u64| {
+        let mut blocks = random_reads(4);
+        blocks[0].events.clear();
+        let source = MapSource::Anonymous;
+        blocks[0].push_event(Event::Map { addr: 0x10_0000_0000, len, prot: 3, source, site: 0 });
+        blocks[0].events[0].0 = 0;
+        blocks
+    };
+    let row = |len: u64, base: &Setup| {
+        let rows = rows_by_kind(&reads(len), base);
+        rows.into_iter().find(|row| row.0 == RemedyKind::HugeGigabyte).map(|row| row.1)
+    };
+    let found = row(1 << 30, &base).expect("a row");
+    assert!(found.walks <= 2 && found.saved_share > 0.99, "{found:?}");
+    assert!(found.how.ends_with("hugepagesz=1G hugepages=1 on the kernel's command line"), "{}", found.how);
+    assert!(found.bloat_bytes.is_some_and(|bytes| bytes > 900 << 20), "{found:?}");
+    assert_eq!(row((1 << 30) - 4096, &base), None);
+    let mut without = base.clone();
+    without.machine.tlbs.retain(|tlb| tlb.page_sizes.iter().all(|size| *size < PageSize::G1));
+    assert_eq!(row(1 << 30, &without), None);
 }

@@ -25,19 +25,21 @@ pub fn section(analysis: &Analysis) -> Section {
     let totals = Totals::of(analysis);
     for remedy in &analysis.remedies {
         let savings = Savings::of(remedy, &totals);
-        let paint = match savings.of_translation {
+        let saved = savings.of_translation;
+        let paint = match saved {
             saved if saved >= NO_DIFFERENCE => Paint::Good,
             saved if saved <= -NO_DIFFERENCE => Paint::Bad,
             _ => Paint::Plain,
         };
-        let saved = savings.of_translation;
         let caveat = match caveat(remedy) {
             words if words.is_empty() => words,
             words => format!(" ({words})"),
         };
         table.row([
             Cell::from(&remedy.what).paint(Paint::Strong),
-            Cell::number(saved, format!("{}{}", near(remedy), change(saved))).paint(paint).bar(Bar::saving(saved)),
+            Cell::number(saved, format!("{}{}", near(remedy), with_interval(&savings)))
+                .paint(paint)
+                .bar(Bar::saving(saved)),
             Cell::number(savings.of_all, change(savings.of_all)).paint(paint),
             Cell::share(savings.walks_left),
             Cell::painted(Paint::Dim, format!("→ {}{caveat}", how(remedy))),
@@ -46,7 +48,8 @@ pub fn section(analysis: &Analysis) -> Section {
     Section::unheaded("What would help")
         .lead(
             "The model run again with one thing changed, over the same accesses: the change of translation cycles and of \
-             all modelled cycles, and the walks of the unchanged run that remain.",
+             all modelled cycles, and the walks of the unchanged run that remain. A long run is computed over windows of \
+             it: the 95 % interval of the whole run's change stands in brackets.",
         )
         .with(table)
 }
@@ -70,9 +73,24 @@ fn caveat(remedy: &Remedy) -> String {
         parts.push("approximate: what hits with base pages was not recorded; --granularity line is exact".into());
     }
     if remedy.accesses_share < 0.9995 {
-        parts.push(format!("computed over {} of the accesses", num::percent(remedy.accesses_share)));
+        let windows = match remedy.windows {
+            0 => String::new(),
+            1 => "1 window, ".into(),
+            windows => format!("{windows} windows, "),
+        };
+        parts.push(format!("computed over {windows}{} of the accesses", num::percent(remedy.accesses_share)));
     }
     parts.join("; ")
+}
+
+/// A saving of translation cycles as a change, with its interval where there is one: `−92.1 % (−91.8 to −92.4 %)`.
+fn with_interval(savings: &Savings) -> String {
+    let words = change(savings.of_translation);
+    match savings.interval.map(|ends| ends.map(change)) {
+        None => words,
+        Some([least, most]) if least == words && most == words => words,
+        Some([least, most]) => format!("{words} ({} to {most})", least.trim_end_matches("\u{a0}%")),
+    }
 }
 
 /// A saving as the change that it makes: 92.1 % saved is `−92.1 %`.

@@ -51,6 +51,7 @@ pub(super) fn os(analysis: &Analysis) -> String {
         PagePolicy::Base => base.map_or("base pages only".to_string(), |size| format!("{size} pages only")),
         PagePolicy::Thp => format!("{huge} wherever a whole one fits (THP)"),
         PagePolicy::Selective(ranges) => format!("{huge} in {} chosen ranges", ranges.len()),
+        PagePolicy::SelectiveFiles(ranges) => format!("{huge} in {} chosen ranges of files", ranges.len()),
     };
     let frames = match analysis.os.frames {
         FrameLayout::Contiguous => "contiguous frames".to_string(),

@@ -78,8 +78,8 @@ fn row(float: BoxedStrategy<f64>) -> impl Strategy<Value = NamedCost> {
 
 fn remedy(float: BoxedStrategy<f64>) -> impl Strategy<Value = Remedy> {
     let kind = prop_oneof![Just(RemedyKind::HugeEverywhere), Just(RemedyKind::OneStage)];
-    (kind, name(), vec(float, 6), vec(count(), 3), name(), name(), any::<bool>()).prop_map(
-        |(kind, what, floats, counts, how, caveat, approximate)| Remedy {
+    (kind, name(), vec(float, 9), vec(count(), 3), name(), name(), any::<[bool; 2]>()).prop_map(
+        |(kind, what, floats, counts, how, caveat, [approximate, has_interval])| Remedy {
             kind,
             what,
             translation_cycles: floats[0],
@@ -89,6 +89,10 @@ fn remedy(float: BoxedStrategy<f64>) -> impl Strategy<Value = Remedy> {
             walks: counts[0],
             base_walks: counts[1],
             base_modelled_cycles: floats[2],
+            saved_share: floats[6],
+            least_saved_share: has_interval.then_some(floats[7]),
+            most_saved_share: has_interval.then_some(floats[8]),
+            windows: (counts[2] % 20) as u32,
             accesses: counts[2],
             accesses_share: floats[3],
             approximate,

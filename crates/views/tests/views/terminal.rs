@@ -56,6 +56,27 @@ fn sampled_wide_and_narrow() {
     check("sampled-60.txt", &common::text_of(&common::sampled(), &NARROW));
 }
 
+/// The percentages of a line, in order; of an interval the upper end alone.
+fn percentages(line: &str) -> Vec<f64> {
+    let numbers = line.split('%').map(str::trim_end).filter_map(|part| part.rsplit([' ', '(', '\u{a0}']).next());
+    numbers.filter_map(|number| number.replace('−', "-").parse().ok()).collect()
+}
+
+#[test]
+fn what_a_row_saves_of_all_is_what_translation_costs_of_all_times_what_it_saves_of_it() {
+    let analysis = common::exact();
+    let text = common::text_of(&analysis, &Style { width: 200, top: Some(10), ..WIDE });
+    let costs = text.lines().find(|line| line.starts_with("Translation costs")).expect("the answer");
+    let costs = percentages(costs)[0] / 100.0;
+    for remedy in &analysis.remedies {
+        let row = text.lines().find(|line| line.starts_with(&remedy.what)).expect("a row");
+        let found = percentages(row);
+        let of_all = found[if remedy.windows == 0 { 1 } else { 2 }];
+        // Each is rounded to a tenth.
+        assert!((of_all - costs * found[0]).abs() < 0.16, "{costs}: {row}");
+    }
+}
+
 #[test]
 fn next_to_no_cost_is_said_plainly() {
     let text = common::text_of(&common::tiny(), &WIDE);

@@ -1,0 +1,159 @@
+//! The model run again for several setups over the same accesses: all of them, or windows of them.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use lookaside_engine::{run_many_watched, Detail, Engine, Outcome, RunEnd, Setup, SetupError};
+use lookaside_machine::{Cache, Machine, Serves};
+use lookaside_trace::{Block, Source, TraceInfo};
+
+use crate::window::{SampledWindows, WindowPlan};
+
+/// Recorded accesses in windows, where there is a filter before the model that leaves out hits of the first TLB level,
+/// or most: what was recorded misses there. Half a dozen runs over this take a few seconds.
+const FILTERED_BUDGET: u64 = 2 << 20;
+/// The same where every access was recorded: so many are run in about the time, since most hit.
+const WHOLE_BUDGET: u64 = 8 << 20;
+
+/// Accesses in which a structure is warmed up, as a multiple of its entries. Of n entries, each access that misses at
+/// random replaces one; after n such accesses e⁻¹ of the old entries are left, after four times as many e⁻⁴ = 2 %.
+const REFILLS: u64 = 4;
+
+/// What a model counted over a stretch of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct StretchCounts {
+    /// Accesses, left-out repeats too.
+    pub accesses: u64,
+    /// Walks, of data and of fetches.
+    pub walks: u64,
+    /// Cycles of these.
+    pub walk_cycles: f64,
+    /// Cycles of translation: walks, and hits beyond the first level.
+    pub translation_cycles: f64,
+    /// All modelled cycles.
+    pub modelled_cycles: f64,
+}
+
+impl StretchCounts {
+    /// From a run's beginning until now.
+    pub fn of(outcome: &Outcome) -> Self {
+        Self {
+            accesses: outcome.data.accesses + outcome.fetch.accesses,
+            walks: outcome.data.cost.walks + outcome.fetch.cost.walks,
+            walk_cycles: outcome.data.cost.walk_cycles + outcome.fetch.cost.walk_cycles,
+            translation_cycles: outcome.translation_cycles(),
+            modelled_cycles: outcome.modelled_cycles(),
+        }
+    }
+
+    /// Of several stretches together.
+    pub fn sum(stretches: &[Self]) -> Self {
+        stretches.iter().fold(Self::default(), |sum, one| sum.with(one, |a, b| a + b, |a, b| a + b))
+    }
+
+    /// Without what was counted `before`.
+    fn since(&self, before: &Self) -> Self {
+        self.with(before, |a, b| a - b, |a, b| a - b)
+    }
+
+    fn with(&self, other: &Self, counts: fn(u64, u64) -> u64, cycles: fn(f64, f64) -> f64) -> Self {
+        Self {
+            accesses: counts(self.accesses, other.accesses),
+            walks: counts(self.walks, other.walks),
+            walk_cycles: cycles(self.walk_cycles, other.walk_cycles),
+            translation_cycles: cycles(self.translation_cycles, other.translation_cycles),
+            modelled_cycles: cycles(self.modelled_cycles, other.modelled_cycles),
+        }
+    }
+}
+
+/// What the runs came to.
+pub struct Rerun {
+    /// By setup: the counts of each window, or of the whole run alone. All have the same windows.
+    pub counts: Vec<Vec<StretchCounts>>,
+    /// The counts are of windows.
+    pub is_sampled: bool,
+    /// Why the runs ended.
+    pub end: RunEnd,
+}
+
+/// Where to look at a run of `recorded` accesses, of whose page tables the base model found `table_bytes` to be read. A
+/// long run is looked at in windows, each after a stretch that fills what the largest structure of any machine among the
+/// setups can hold. `None`: it is run whole.
+pub fn window_plan(setups: &[Setup], info: &TraceInfo, recorded: u64, table_bytes: u64) -> Option<WindowPlan> {
+    let budget = if info.filter_window > 0 { FILTERED_BUDGET } else { WHOLE_BUDGET };
+    let largest = setups.iter().map(|setup| refilling_misses(&setup.machine, table_bytes)).max().unwrap_or(0);
+    WindowPlan::new(recorded, budget, REFILLS * largest.max(1) * (budget / FILTERED_BUDGET))
+}
+
+/// Runs each setup over a source, or over the windows of a plan. `stop` ends the runs; counts are then of what was run,
+/// and of whole windows.
+///
+/// # Errors
+/// A setup is impossible.
+pub fn rerun(
+    mut setups: Vec<Setup>,
+    source: impl Source,
+    plan: Option<WindowPlan>,
+    stop: &AtomicBool,
+) -> Result<Rerun, SetupError> {
+    for setup in &mut setups {
+        setup.detail = Detail::Totals;
+    }
+    let tallies: Vec<Mutex<WindowTally>> = setups.iter().map(|_| Mutex::default()).collect();
+    let progress = |_| if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+    let ran = run_many_watched(setups, &mut SampledWindows::new(source, plan), progress, |number, engine, block| {
+        if let Some(plan) = &plan {
+            tallies[number].lock().unwrap_or_else(PoisonError::into_inner).add(plan, engine, block);
+        }
+    })?;
+    let windows = |tally: Mutex<WindowTally>| tally.into_inner().unwrap_or_else(PoisonError::into_inner).windows;
+    let counts = match plan {
+        Some(_) => tallies.into_iter().map(windows).collect(),
+        None => ran.outcomes.iter().map(|outcome| vec![StretchCounts::of(outcome)]).collect(),
+    };
+    Ok(Rerun { counts, is_sampled: plan.is_some(), end: ran.end })
+}
+
+/// Misses that can fill each entry of the machine's largest structure once: pages of a TLB array, entries of a walk
+/// cache, lines of the page tables that the largest cache can hold.
+fn refilling_misses(machine: &Machine, table_bytes: u64) -> u64 {
+    let pages = machine.tlbs.iter().map(|tlb| u64::from(tlb.entries) * u64::from(tlb.coalesce_pages));
+    let entries = machine.walk_caches.iter().map(|cache| u64::from(cache.entries));
+    let read = |cache: &&Cache| cache.level >= machine.walker.first_cache_level && cache.serves.contains(&Serves::Load);
+    // A host's tables for this memory are about as large.
+    let stages = if machine.page_table.host.is_some() { 2 } else { 1 };
+    let lines = machine.caches.iter().filter(read).map(|cache| {
+        let line = u64::from(cache.line_bytes).max(1);
+        (cache.size / line).min(stages * table_bytes / line)
+    });
+    pages.chain(entries).chain(lines).max().unwrap_or(0)
+}
+
+/// A model's counts window by window.
+#[derive(Default)]
+struct WindowTally {
+    /// Recorded accesses that were let through.
+    passed: u64,
+    /// The model's counts when the window began that it is in.
+    before: Option<StretchCounts>,
+    windows: Vec<StretchCounts>,
+}
+
+impl WindowTally {
+    /// After a block, none of which reaches over a window's border.
+    fn add(&mut self, plan: &WindowPlan, engine: &Engine, block: &Block) {
+        self.passed += block.len() as u64;
+        if plan.ends_window(self.passed) {
+            if let Some(before) = self.before.take() {
+                self.windows.push(StretchCounts::of(&engine.outcome()).since(&before));
+            }
+        } else if plan.begins_window(self.passed) && self.before.is_none() {
+            self.before = Some(StretchCounts::of(&engine.outcome()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+use std::sync::atomic::AtomicBool;
+
+use lookaside_engine::{Engine, PagePolicy, ProcessRange};
+use lookaside_machine::preset;
+use lookaside_stats::SplitMix64;
+use lookaside_trace::{Event, Kind, MapSource, TraceError};
+
+use super::*;
+use crate::remedies::{compare, RemedyVariant, RerunScope};
+use crate::{Remedy, RemedyKind};
+
+const BASE: u64 = 0x10_0000_0000;
+const MIB: u64 = 1 << 20;
+
+/// Blocks from memory.
+struct Blocks<'a>(TraceInfo, std::slice::Iter<'a, Block>);
+
+impl<'a> Blocks<'a> {
+    fn new(blocks: &'a [Block]) -> Self {
+        Self(TraceInfo::default(), blocks.iter())
+    }
+}
+
+impl Source for Blocks<'_> {
+    fn info(&self) -> &TraceInfo {
+        &self.0
+    }
+
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+        match self.1.next() {
+            Some(next) => block.clone_from(next),
+            None => block.clear(),
+        }
+        Ok(!block.is_empty())
+    }
+}
+
+/// A program in phases: each reads its part of the memory at random, some pages more often than others.
+fn program(seed: u64, accesses: u64) -> Vec<Block> {
+    let mut numbers = SplitMix64::new(seed);
+    let mut below = move |bound: u64| numbers.next_u64() % bound;
+    let bytes = (16 + below(48)) * MIB;
+    let mut blocks = Vec::new();
+    let (mut left, mut reach, mut start, mut skew) = (0, 0, 0, false);
+    for number in 0..accesses / 1000 {
+        if left == 0 {
+            (left, reach, skew) = (5 + below(60), (1 + below(bytes / MIB)) * MIB, below(2) == 0);
+            start = below(bytes - reach + 1) & !0xfff;
+        }
+        left -= 1;
+        let mut block = Block { process: 1, thread: 1, ..Block::default() };
+        if number == 0 {
+            let source = MapSource::Anonymous;
+            block.push_event(Event::Map { addr: BASE, len: bytes, prot: 3, source, site: 0 });
+        }
+        for _ in 0..1000 {
+            let at = below(reach);
+            let at = if skew { at * below(reach) / reach } else { at };
+            block.push(Kind::Load, BASE + start + at);
+        }
+        blocks.push(block);
+    }
+    blocks
+}
+
+fn huge_pages(setup: &Setup) -> RemedyVariant {
+    let (what, how, caveat) = Default::default();
+    RemedyVariant { kind: RemedyKind::HugeEverywhere, what, setup: setup.clone(), how, caveat, bloat_bytes: None }
+}
+
+fn row(setups: &[Setup; 2], blocks: &[Block], plan: Option<WindowPlan>) -> Remedy {
+    let ran = rerun(setups.to_vec(), Blocks::new(blocks), plan, &AtomicBool::new(false)).expect("good setups");
+    assert!(matches!(ran.end, RunEnd::Complete));
+    let scope = RerunScope { is_sampled: ran.is_sampled, accesses_share: 1.0, approximate: false };
+    compare(&huge_pages(&setups[1]), (&ran.counts[0], &ran.counts[1]), scope).expect("a cost")
+}
+
+/// Small pages; and huge ones in the first 12 MiB, so that phases differ in what is saved.
+fn setups(machine: &str) -> [Setup; 2] {
+    let base = Setup::new(preset(machine).expect("a preset"));
+    let mut huge = base.clone();
+    let range = ProcessRange { process: None, start: BASE, end: BASE + 12 * MIB };
+    huge.os.pages = PagePolicy::Selective(vec![range]);
+    [base, huge]
+}
+
+#[test]
+fn the_interval_of_windows_holds_the_whole_runs_saving_in_most_cases() {
+    const ACCESSES: u64 = 640_000;
+    let (mut held, mut cases) = (0, 0);
+    for (number, machine) in ["skylake", "xeon-e5-2650", "neoverse-n1"].into_iter().cycle().take(15).enumerate() {
+        let setups = setups(machine);
+        let blocks = program(number as u64, ACCESSES);
+        // The tables of 64 MiB.
+        let warming = REFILLS * refilling_misses(&setups[0].machine, 128 << 10);
+        assert!(warming < 16_000, "{machine}: {warming}");
+        let plan = WindowPlan::new(ACCESSES, 80_000, warming);
+        assert!(plan.is_some(), "{machine}: {warming}");
+        let (whole, sampled) = (row(&setups, &blocks, None), row(&setups, &blocks, plan));
+        assert_eq!([whole.least_saved_share, whole.most_saved_share], [Some(whole.saved_share); 2]);
+        assert_eq!((whole.windows, sampled.windows, sampled.accesses), (0, 16, 80_000));
+        let [least, most] = [sampled.least_saved_share, sampled.most_saved_share].map(|end| end.expect("an interval"));
+        assert!(least <= sampled.saved_share && sampled.saved_share <= most && most <= 1.0);
+        cases += 1;
+        held += u32::from((least..=most).contains(&whole.saved_share));
+    }
+    assert!(held * 10 >= cases * 8, "{held} of {cases}");
+}
+
+#[test]
+fn a_run_that_is_no_longer_than_its_windows_is_run_whole() {
+    let setups = setups("skylake");
+    let blocks = program(1, 100_000);
+    assert_eq!(window_plan(&setups, &TraceInfo::default(), 100_000, 64 << 10), None);
+    let row = row(&setups, &blocks, None);
+    let [base, with] = setups.map(|setup| {
+        let mut engine = Engine::new(setup).expect("a setup");
+        blocks.iter().for_each(|block| engine.run(block));
+        engine.outcome().translation_cycles()
+    });
+    assert_eq!((row.base_translation_cycles, row.translation_cycles), (base, with));
+    assert_eq!(row.saved_share, 1.0 - with / base);
+}
+
+#[test]
+fn one_window_with_all_the_cost_leaves_the_interval_open() {
+    let window = |cycles: f64| StretchCounts { translation_cycles: cycles, ..StretchCounts::default() };
+    let scope = RerunScope { is_sampled: true, accesses_share: 0.1, approximate: false };
+    let [_, huge] = setups("skylake");
+    let variant = huge_pages(&huge);
+    let row = |before: &[f64], after: &[f64]| {
+        let [before, after] = [before, after].map(|of| of.iter().copied().map(window).collect::<Vec<_>>());
+        compare(&variant, (&before, &after), scope)
+    };
+    let alone = row(&[0.0, 10.0, 0.0], &[0.0, 4.0, 0.0]).expect("a cost");
+    assert_eq!((alone.saved_share, alone.least_saved_share, alone.most_saved_share), (0.6, None, None));
+    assert_eq!(row(&[0.0, 0.0], &[0.0, 0.0]), None);
+    assert_eq!(row(&[], &[]), None);
+}
