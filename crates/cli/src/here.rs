@@ -17,7 +17,7 @@ const MOST: Duration = Duration::from_secs(30);
 /// A file that others than its owner may write to is not read.
 const OTHERS_WRITE: u32 = 0o022;
 /// Changes with what a file of an earlier version would lack.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The machine at hand, and how its description came to be.
 pub struct MachineHere {
@@ -25,7 +25,7 @@ pub struct MachineHere {
     pub machine: Machine,
     /// Where its values are from, for people.
     pub reason: String,
-    /// Something of it was measured.
+    /// A level of its TLBs was measured.
     pub measured: bool,
 }
 
@@ -48,11 +48,18 @@ impl MachineHere {
             Ok(report) => report,
             Err(e) => return Self::nearest(&e.line),
         };
-        if !report.measured_a_level() {
-            let why = report.halted.clone().or(report.missing().into_iter().next().map(|(_, why)| why));
-            return Self::nearest(&why.unwrap_or_else(|| "no level of the TLB was found".into()));
-        }
         let machine = described(&report)?;
+        if !report.measured_a_level() {
+            // What else was found stands, and is not kept: the next command tries again.
+            let why = report.halted.clone().or(report.missing().into_iter().next().map(|(_, why)| why));
+            let why = why.unwrap_or_else(|| "no pages were found that evict each other".into());
+            let (_, nearness) = nearest();
+            return Ok(Self {
+                machine,
+                reason: format!("{nearness}; no level of the TLB was measured: {why}"),
+                measured: false,
+            });
+        }
         if let Err(e) = keep(&machine, &file) {
             eprintln!("lookaside: what was measured can't be kept: {e}");
         }
@@ -67,7 +74,8 @@ impl MachineHere {
 
     fn of(machine: Machine) -> Self {
         let reason = "details: lookaside machine show this".into();
-        Self { machine, reason, measured: true }
+        let measured = machine.origins.any_measured();
+        Self { machine, reason, measured }
     }
 }
 

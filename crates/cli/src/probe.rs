@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use evidence_folder::{EvidenceFolder, EvidenceSamples};
-use lookaside_machine::{preset, to_toml};
-use lookaside_probe::{claims_of_cpu, probe, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
+use lookaside_machine::{preset, to_toml, Machine};
+use lookaside_probe::{claims_of_cpu, probe, Claim, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
 use lookaside_views::json;
 use lookaside_views::probe::view;
 
@@ -14,7 +14,7 @@ use lookaside_cli::here::keep_for_later;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::nearest::{described, nearest};
 use lookaside_cli::output::{check_writable, style, write_file};
-use lookaside_cli::probing::{attempted, ATTEMPTS};
+use lookaside_cli::probing::{attempted, host_machine, ATTEMPTS};
 
 mod evidence_folder;
 
@@ -24,6 +24,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     let options = ProbeOptions {
         only: args.only.map(Into::into),
         quick: args.quick,
+        without: None,
         seed: args.seed,
         time: Some(Duration::from_secs(args.time)),
     };
@@ -32,8 +33,8 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     }
     args.report.check()?;
     let base = preset(nearest().0)?;
-    let mut host = HostMachine::on_idlest_cpu(args.memory << 20).map_err(Failure::bad)?;
-    let (report, samples) = measure(&mut host, args, &options, &interrupt)?;
+    let mut host = host_machine(args.memory.map(|mib| mib << 20))?;
+    let (report, samples) = measure(&mut host, &base, args, &options, &interrupt)?;
     drop(host); // back to all CPUs, and the memory to the system
 
     // What was found is printed before anything can go wrong with files.
@@ -63,6 +64,7 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
 /// their own there.
 fn measure(
     host: &mut HostMachine,
+    base: &Machine,
     args: &ProbeArgs,
     options: &ProbeOptions,
     interrupt: &Interrupt,
@@ -78,10 +80,17 @@ fn measure(
         let stated = claims_of_cpu(host.cpu());
         let mut evidence = EvidenceFolder::begin(&folder, host, options.seed)?;
         let mut report = probe(evidence.metal(), options, halt, progress);
-        report.compare(stated);
+        complete(&mut report, stated, base);
         samples.push(evidence.end(&report));
         Ok(report)
     })?;
-    report.compare(claims_of_cpu(host.cpu()));
+    let stated = claims_of_cpu(host.cpu());
+    complete(&mut report, stated, base);
     Ok((report, samples))
+}
+
+/// Adds what others state, and where the values are from that a description by this report would have.
+fn complete(report: &mut ProbeReport, stated: Vec<Claim>, base: &Machine) {
+    report.compare(stated);
+    report.origins = Some(report.machine(base).origins);
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use lookaside_machine::Machine;
-use lookaside_probe::{probe, probe_with_retries, Halt, HostMachine, ProbeOptions, ProbeReport, RetryLimits};
+use lookaside_probe::{
+    claims_of_cpu, probe, probe_with_retries, Halt, HostMachine, ProbeOptions, ProbeReport, ProbeStep, RetryLimits,
+};
 
 use crate::exit::Failure;
 
@@ -14,8 +16,10 @@ use crate::output::spinner;
 /// Attempts within the time: where neighbours are busy one may find in a minute's second half what it did not in the
 /// first.
 pub const ATTEMPTS: u64 = 3;
-/// Memory of the probe, in bytes, as `lookaside probe` has it by default.
+/// Memory of the probe, in bytes, where nobody says how much.
 const PROBE_BYTES: u64 = 256 << 20;
+/// Memory of its random reads: so much, but no more than this part of what is to be had.
+const READ_BYTES: (u64, u64) = (1 << 30, 4);
 /// Time of an attempt, likewise.
 const PROBE_TIME: Duration = Duration::from_secs(60);
 
@@ -39,12 +43,29 @@ pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
     described(&report)
 }
 
+/// This machine, with so many bytes of memory to measure in, or as many as the probe needs.
+pub fn host_machine(max_bytes: Option<u64>) -> Result<HostMachine, Failure> {
+    let host = HostMachine::on_idlest_cpu(max_bytes.unwrap_or(PROBE_BYTES)).map_err(Failure::bad)?;
+    if max_bytes.is_some() {
+        return Ok(host);
+    }
+    let available = lookaside_host::available_bytes().unwrap_or(u64::MAX);
+    Ok(host.with_sequence_bytes(READ_BYTES.0.min(available / READ_BYTES.1).max(PROBE_BYTES)))
+}
+
 /// What the probe finds on this machine, within the time.
 pub fn measured(seed: u64, time: ProbeTime, asked: &dyn Fn() -> bool) -> Result<ProbeReport, Failure> {
-    let mut host = HostMachine::on_idlest_cpu(PROBE_BYTES).map_err(Failure::bad)?;
-    let options = ProbeOptions { only: None, quick: false, seed, time: Some(time.attempt) };
+    let mut host = host_machine(None)?;
+    // Where someone waits for it, the levels need all of the time, and their costs in cycles are what is modelled.
+    let without = time.all.map(|_| ProbeStep::Timing);
+    let options = ProbeOptions { only: None, quick: false, without, seed, time: Some(time.attempt) };
     let attempts = RetryLimits { most: ATTEMPTS, time: time.all };
-    attempted(&options, attempts, asked, |options, halt, progress| Ok(probe(&mut host, options, halt, progress)))
+    let attempt = |options: &ProbeOptions, halt: &dyn Fn() -> Option<Halt>, progress: &mut dyn FnMut(&str)| {
+        Ok(probe(&mut host, options, halt, progress))
+    };
+    let mut report = attempted(&options, attempts, asked, attempt)?;
+    report.compare(claims_of_cpu(host.cpu()));
+    Ok(report)
 }
 
 /// Attempts at a probe, with progress, which says the number of each after the first.

@@ -150,6 +150,27 @@ impl TransparentHugePages {
         Ok(chosen(&self.text(setting)?).map(str::to_string))
     }
 
+    /// Bytes of the pages, smallest first, that memory is given which asks for huge ones (`madvise`): of each size that its
+    /// own setting allows (`hugepages-64kB/enabled`, Linux 6.8 and later), or `enabled` where that says `inherit` or there are
+    /// no such settings.
+    pub fn offered_bytes(&self) -> Vec<u64> {
+        let allowed = |word: Option<String>| matches!(word.as_deref(), Some("always" | "madvise"));
+        let all = allowed(self.chosen("enabled").unwrap_or_default());
+        let names = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let of_size = |name: &str| name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse::<u64>().ok();
+        let sizes: Vec<u64> = names.filter_map(|name| of_size(name.to_str()?)).map(|kib| kib << 10).collect();
+        if sizes.is_empty() {
+            return self.page_bytes().ok().filter(|_| all).into_iter().collect();
+        }
+        let offers = |bytes: &u64| match self.chosen(&format!("hugepages-{}kB/enabled", bytes >> 10)) {
+            Ok(Some(word)) if word == "inherit" => all,
+            word => allowed(word.unwrap_or_default()),
+        };
+        let mut offered: Vec<u64> = sizes.into_iter().filter(offers).collect();
+        offered.sort_unstable();
+        offered
+    }
+
     /// Bytes of one of its pages.
     ///
     /// # Errors
@@ -238,6 +259,17 @@ mod tests {
         assert_eq!(settings.chosen("enabled").expect("a setting").as_deref(), Some("madvise"));
         assert_eq!(settings.text("enabled").expect("a setting"), "always [madvise] never");
         assert_eq!(settings.page_bytes().expect("a size"), 2 << 20);
+        // Before there were sizes, `enabled` says it of the one.
+        assert_eq!(settings.offered_bytes(), [2 << 20]);
+        for (kib, text) in
+            [(2048, "[inherit] never"), (64, "[madvise] never"), (16, "madvise [never]"), (8, "[always]")]
+        {
+            put(folder.path(), &format!("hugepages-{kib}kB/enabled"), text);
+        }
+        assert_eq!(settings.offered_bytes(), [8 << 10, 64 << 10, 2 << 20]);
+        put(folder.path(), "enabled", "always madvise [never]\n");
+        assert_eq!(settings.offered_bytes(), [8 << 10, 64 << 10]);
+        assert_eq!(TransparentHugePages::in_folder(folder.path().join("none")).offered_bytes(), []);
         assert_eq!((chosen("always"), chosen("a ]b[ c"), chosen("a [b"), chosen("[]")), (None, None, None, Some("")));
     }
 

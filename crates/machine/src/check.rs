@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::check_timing::check_timing;
 use crate::toml_word::word;
 use crate::tree::MAX_UNEVEN_TREE_WAYS;
+use crate::violation::{fault, CheckResult};
 use crate::{
     Cache, IndexFn, Machine, PageSize, Replacement, Serves, SharedBy, Stage, SwitchAction, Tag, Tlb, WalkCache, Ways,
 };
@@ -33,21 +35,8 @@ const MAX_NAME: usize = 64;
 /// Bits of the mask of pages that a coalesced entry covers.
 const MAX_COALESCE: u32 = 64;
 
-/// What cannot be: the key's path and the reason.
-#[derive(Debug)]
-pub(crate) struct Violation {
-    pub at: String,
-    pub reason: String,
-}
-
-type CheckResult<T = ()> = Result<T, Violation>;
-
 /// log2 of the largest memory of a guest: half of what x86-64 cores of today address.
 const MOST_MEMORY_BITS: u32 = 45;
-
-fn fault<T>(at: impl Into<String>, reason: impl Into<String>) -> CheckResult<T> {
-    Err(Violation { at: at.into(), reason: reason.into() })
-}
 
 /// Checks everything that the types do not already say.
 pub(crate) fn check(machine: &Machine) -> CheckResult {
@@ -87,6 +76,7 @@ pub(crate) fn check(machine: &Machine) -> CheckResult {
     walker(machine)?;
     context_switch(machine)?;
     disturbances(machine)?;
+    machine.timing.as_ref().map_or(Ok(()), check_timing)?;
     total(machine)
 }
 

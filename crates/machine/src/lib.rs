@@ -10,25 +10,32 @@
 //! ```
 
 mod check;
+mod check_timing;
 mod cpu;
 mod error;
 mod format;
 mod index;
 mod load;
+mod origins;
 mod overrides;
 mod partition;
 mod presets;
 mod schema;
+mod timing;
 mod toml_word;
 mod tree;
 mod units;
+mod value_groups;
+mod violation;
 
 pub use cpu::{nearest_preset, CpuId};
 pub use error::MachineError;
 pub use format::{PageSize, TableFormat, TableLevel};
 pub use index::IndexFn;
 pub use load::{load, parse, to_toml};
+pub use origins::{Origin, Origins};
 pub use partition::{ColorLevel, Partition, Partitions, Share, BOOKKEEPING, MAX_COLOR_LEVELS, MAX_COLOR_SETS};
 pub use presets::{preset, presets, Preset};
 pub use schema::*;
+pub use timing::{PageFaultCost, Quartiles, RandomReads, ReadCosts, SequentialReads, Timing};
 pub use tree::{tree_least_depth, tree_left_ways, MAX_UNEVEN_TREE_WAYS};

@@ -1,7 +1,7 @@
 //! `--set tlb.NAME.key=value`: a machine with some of its figures changed.
 
 use crate::load::from_table;
-use crate::{to_toml, Machine, MachineError};
+use crate::{to_toml, Machine, MachineError, Origin};
 
 /// Tables that hold named arrays, and the words for them.
 const ARRAYS: [&str; 3] = ["tlb", "walk_cache", "cache"];
@@ -26,7 +26,14 @@ impl Machine {
             [] => self.name.clone(),
             _ => format!("{} --set {}", self.name, settings.join(" --set ")),
         };
-        from_table(table, &file).map_err(|e| explain(e, self, settings))
+        let mut machine = from_table(table, &file).map_err(|e| explain(e, self, settings))?;
+        // Of a machine that says where its values are from, these are no longer from there.
+        for (path, _) in
+            settings.iter().filter_map(|setting| setting.split_once('=')).filter(|_| !self.origins.is_empty())
+        {
+            machine.origins.set(path.trim(), Origin::Given);
+        }
+        Ok(machine)
     }
 }
 

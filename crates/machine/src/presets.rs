@@ -1,6 +1,6 @@
 //! The machines that come with Lookaside, each a TOML file with the source of every figure.
 
-use crate::{parse, Machine, MachineError};
+use crate::{parse, Machine, MachineError, Origin};
 
 /// A machine that comes with Lookaside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub fn presets() -> &'static [Preset] {
     PRESETS
 }
 
-/// The machine of a preset.
+/// The machine of a preset; all of its values say that they are from one.
 ///
 /// # Errors
 /// No preset has this name; the error lists those there are.
@@ -49,5 +49,5 @@ pub fn preset(name: &str) -> Result<Machine, MachineError> {
         let known: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
         return Err(MachineError::new(name, "", &format!("is no preset; there are {}", known.join(", "))));
     };
-    parse(found.toml, &format!("presets/{name}.toml"))
+    parse(found.toml, &format!("presets/{name}.toml")).map(|machine| machine.all_from(Origin::Preset))
 }

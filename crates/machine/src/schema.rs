@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{de, Deserialize, Deserializer, Serialize};
 
-use crate::{IndexFn, PageSize, TableFormat};
+use crate::{IndexFn, Origins, PageSize, TableFormat, Timing};
 
 /// A whole machine: topology, page-table format, TLBs, walk caches, data caches, costs.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
@@ -50,6 +50,12 @@ pub struct Machine {
     /// Evictions that the system causes, by set of a TLB; what is absent was not measured.
     #[serde(default, rename = "disturbance", skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<Disturbance>,
+    /// What reads, page faults and streams take in nanoseconds; absent = not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timing: Option<Timing>,
+    /// Where the values are from, by their paths; a path that is not there was given by whoever wrote the file.
+    #[serde(default, skip_serializing_if = "Origins::is_empty")]
+    pub origins: Origins,
     /// What could not be measured or found, and why (a probe writes this; presets may).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_determined: Vec<String>,

@@ -12,7 +12,8 @@ use serde_json::Value;
 
 use crate::metal::single_shot::{Act, PairedTicks, Shot, TimedRound};
 use crate::metal::{
-    ChainAccess, LineChain, MemoryArea, Metal, MetalError, NeighbourWalk, OtherCpu, PageChain, WordSequence,
+    AccessOrder, ChainAccess, LineChain, MemoryArea, Metal, MetalError, NeighbourWalk, OtherCpu, PageChain,
+    TimedFaults, WordSequence,
 };
 use crate::pmu::events::PmuEvent;
 
@@ -108,9 +109,16 @@ enum EvidenceLine<'a> {
     Replay {
         page_size: PageSize,
         words: usize,
+        order: AccessOrder,
         update: bool,
+        before: usize,
         rounds: u32,
         ticks_a_round: &'a [f64],
+    },
+    Faults {
+        page_size: PageSize,
+        bytes: u64,
+        timed: TimedFaults,
     },
     Steps {
         area: MemoryArea,
@@ -363,11 +371,28 @@ impl<W: Write> Metal for EvidenceRecorder<'_, W> {
         self.record(|_| EvidenceLine::Replay {
             page_size,
             words,
+            order: sequence.order,
             update: sequence.update,
+            before: sequence.before.len(),
             rounds,
             ticks_a_round: &ticks,
         });
         Ok(ticks)
+    }
+
+    fn sequence_bytes(&self) -> u64 {
+        self.metal.sequence_bytes()
+    }
+
+    fn fault_sizes(&self) -> Vec<PageSize> {
+        self.metal.fault_sizes()
+    }
+
+    fn time_faults(&mut self, page_size: PageSize, bytes: u64) -> Result<TimedFaults, MetalError> {
+        let result = self.metal.time_faults(page_size, bytes);
+        let timed = self.measured(result)?;
+        self.record(|_| EvidenceLine::Faults { page_size, bytes, timed });
+        Ok(timed)
     }
 
     fn cycles_per_tick_now(&mut self) -> f64 {

@@ -68,7 +68,8 @@
 //!    (`tlb/set_index.rs`). `tlb/confirm.rs` checks it with fresh pages, and `until_two_agree.rs` repeats it until
 //!    two passes agree. `tlb/policy/` identifies how a set replaces.
 //! 5. `effects/` measures what else fills and evicts entries, `hierarchy/` data caches, walks and walk caches,
-//!    `large_pages.rs` the entries for larger pages, `pmu/` hardware counters, if there are some.
+//!    `large_pages.rs` the entries for larger pages, `timing/` reads and page faults in nanoseconds, `pmu/` hardware
+//!    counters, if there are some.
 //! 6. Each step puts its [`Finding`]s in the report (`report/`): a value that two measurements agree on, or the
 //!    reason why there is none. `claims/` compares it with CPUID and sysfs, `retry.rs` repeats the probe where a
 //!    neighbour disturbed it, and `evidence.rs` writes every measurement down.
@@ -103,6 +104,8 @@ mod replay;
 mod report;
 mod retry;
 mod run;
+mod stream;
+mod timing;
 mod tlb;
 mod until_two_agree;
 pub mod validate;
@@ -120,8 +123,8 @@ pub use flush_tlb::flush_tlb;
 pub use hierarchy::*;
 pub use large_pages::gigantic_levels;
 pub use metal::{
-    Act, ChainAccess, HostMachine, LineChain, MemoryArea, Metal, MetalError, NeighbourWalk, OtherCpu, PageChain,
-    PairedTicks, PrefetchHint, Shot, TimedRound, WordSequence, MOST_ACTS, SPARSE_STEP,
+    AccessOrder, Act, ChainAccess, HostMachine, LineChain, MemoryArea, Metal, MetalError, NeighbourWalk, OtherCpu,
+    PageChain, PairedTicks, PrefetchHint, Shot, TimedFaults, TimedRound, WordSequence, MOST_ACTS, SPARSE_STEP,
 };
 pub use options::{ProbeOptions, ProbeStep};
 pub use pmu::{try_events, usable_events, CountProof, CountedMisses, CountedSet, PmuEvent, TriedEvent, EVENTS};
@@ -132,6 +135,7 @@ pub use report::caches::{CacheReport, CacheReports, CacheShape, LatencyPoint};
 pub use report::entry_coverage::{EntryCoverage, LevelCoverage};
 pub use report::levels::LevelReport;
 pub use report::page_sizes::{GiganticPages, LargePages};
+pub use report::timing::{AbsentCost, TimingReport};
 pub use report::walk_caches::{CountCost, WalkCacheReport, WalkCacheSize, WalkCaches};
 pub use report::walks::{PteLocation, WalkCosts, WalkReport};
 pub use report::ProbeReport;

@@ -9,8 +9,10 @@ use serde::Serialize;
 pub struct ProbeOptions {
     /// The only step wanted; `None` = all.
     pub only: Option<ProbeStep>,
-    /// Leave out what takes long: policies, effects, data caches, walks, loads far apart.
+    /// Leave out what takes long: policies, effects, data caches, walks, loads far apart, timing.
     pub quick: bool,
+    /// A step that is left out, too: where the time is too short for all.
+    pub without: Option<ProbeStep>,
     /// Chooses pages and orders; the same seed makes the same experiments.
     pub seed: u64,
     /// How long it may take, shared out among the steps; `None` = as long as it needs.
@@ -21,7 +23,7 @@ impl ProbeOptions {
     /// Whether a step is to be done: the one that is asked for and what that needs, or all.
     pub fn wants(&self, step: ProbeStep) -> bool {
         match self.only {
-            None => !(self.quick && step.is_slow()),
+            None => !(self.quick && step.is_slow()) && self.without != Some(step),
             Some(only) => only == step || only.needs().contains(&step),
         }
     }
@@ -53,11 +55,14 @@ pub enum ProbeStep {
     Spread,
     /// The levels for 2 MiB and 1 GiB pages.
     Large,
+    /// What reads, page faults and streams take in nanoseconds.
+    Timing,
 }
 
 impl ProbeStep {
     /// All, in the order in which they are done.
-    pub(crate) const ALL: [ProbeStep; 11] = [
+    pub(crate) const ALL: [ProbeStep; 12] = [
+        Self::Timing,
         Self::L1,
         Self::L2,
         Self::Policy,
@@ -85,6 +90,7 @@ impl ProbeStep {
     pub(crate) fn weight(self) -> u32 {
         match self {
             Self::L1 => 4,
+            Self::Timing => 8,
             // Beside a neighbour that takes its entries; else it needs a tenth of that.
             Self::L2 => 16,
             Self::Policy | Self::Walks | Self::WalkCaches => 2,
@@ -96,7 +102,7 @@ impl ProbeStep {
     /// The steps without whose results it cannot be done.
     pub(crate) fn needs(self) -> &'static [ProbeStep] {
         match self {
-            Self::L1 | Self::Caches => &[],
+            Self::L1 | Self::Caches | Self::Timing => &[],
             Self::L2 => &[Self::L1],
             Self::Policy | Self::Counters | Self::Effects => &[Self::L1, Self::L2],
             Self::Walks | Self::WalkCaches => &[Self::L1, Self::L2, Self::Caches],

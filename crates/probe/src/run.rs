@@ -21,6 +21,7 @@ use crate::report::effects::TlbEffects;
 use crate::report::levels::LevelReport;
 use crate::report::ProbeReport;
 use crate::retry::WORTH_WHILE;
+use crate::timing::measure::measure_timing;
 use crate::tlb::confirm::outgrown;
 use crate::tlb::geometry::FoundLevel;
 use crate::tlb::policy::identify::policy;
@@ -45,10 +46,12 @@ pub fn probe(
         remarks: metal.remarks(),
         ..ProbeReport::default()
     };
+    // First, since it needs nothing of the others, and a neighbour that hides the levels may take all the time.
+    measure_timing(metal, options, &budget, progress, &mut report);
     let mut bench = ChainBench::new(metal, PageSize::K4, options.seed, &halt);
     let mut found = Vec::new();
     let ended = steps(&mut bench, options, &budget, progress, &mut report, &mut found).err();
-    report.halted = ended.map(|halt| halt.to_string());
+    report.halted = ended.map(|halt| halt.to_string()).or(report.halted.take());
     // Levels that it did not get to are named too.
     let last = u32::from(options.wants(ProbeStep::L1)) + u32::from(options.wants(ProbeStep::L2));
     for level in report.levels.len() as u32 + 1..=last {

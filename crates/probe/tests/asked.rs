@@ -2,7 +2,8 @@
 
 use lookaside_machine::PageSize;
 use lookaside_probe::{
-    Act, ChainAccess, HostMachine, LineChain, MemoryArea, Metal, NeighbourWalk, PageChain, Shot, WordSequence,
+    AccessOrder, Act, ChainAccess, HostMachine, LineChain, MemoryArea, Metal, NeighbourWalk, PageChain, Shot,
+    WordSequence,
 };
 
 /// Everything that a machine can be asked ends and gives as many times as were wanted.
@@ -30,8 +31,15 @@ fn whatever_can_be_measured_is_measured_to_its_end() {
         good(&pair.control, 4);
     }
     let words: Vec<u32> = (0..300).map(|i| i * 520).collect();
-    for update in [false, true] {
-        good(&host.replay(&WordSequence { size, words: &words, update }, 2, 3).expect("a sequence"), 3);
+    let reads = WordSequence::dependent(size, &words);
+    let independent = WordSequence { order: AccessOrder::Independent, before: &words[..7], ..reads };
+    for sequence in [reads, WordSequence { update: true, ..reads }, independent] {
+        good(&host.replay(&sequence, 2, 3).expect("a sequence"), 3);
+    }
+    assert!(host.sequence_bytes() > 0);
+    for size in host.fault_sizes() {
+        let timed = host.time_faults(size, 4 << 20).expect("memory");
+        assert!(timed.faults > 0 && timed.ticks >= 0.0, "{size}: {timed:?}");
     }
     for area in [MemoryArea::Own { bytes: 1 << 20, huge: false }, MemoryArea::Shared] {
         let offsets: Vec<u64> = (0..64).map(|i| i * 4160 % (1 << 20) / 64 * 64).collect();
@@ -56,8 +64,11 @@ fn whatever_can_be_measured_is_measured_to_its_end() {
     }
     // A thread on another CPU, on pages of its own and on those of the chain, also when these are given back.
     if let Some(cpu) = host.cpus().first() {
-        for (pages, first) in [(1, None), (200, None), (200, Some(1000))] {
-            host.neighbour(Some(NeighbourWalk { cpu: cpu.number, pages, first, most_pages: 200 })).expect("a thread");
+        for (pages, first, all_lines) in
+            [(1, None, false), (200, None, false), (200, Some(1000), false), (200, None, true)]
+        {
+            let walk = NeighbourWalk { cpu: cpu.number, pages, first, most_pages: 200, all_lines };
+            host.neighbour(Some(walk)).expect("a thread");
             let before = host.neighbour_loads();
             while host.neighbour_loads() == before {
                 std::thread::yield_now();
@@ -66,11 +77,10 @@ fn whatever_can_be_measured_is_measured_to_its_end() {
         }
         host.steps(&LineChain { area: MemoryArea::Shared, offsets: &[0, 4096], warm: 1, timed: 2 }, 1)
             .expect("an area");
-        let beyond =
-            NeighbourWalk { cpu: cpu.number, pages: 2, first: Some((1 << host.page_bits(size)) - 1), most_pages: 2 };
+        let row = NeighbourWalk { cpu: cpu.number, pages: 200, first: Some(1000), most_pages: 200, all_lines: false };
+        let beyond = NeighbourWalk { pages: 2, first: Some((1 << host.page_bits(size)) - 1), most_pages: 2, ..row };
         assert!(host.neighbour(Some(beyond)).is_err());
-        host.neighbour(Some(NeighbourWalk { cpu: cpu.number, pages: 200, first: Some(1000), most_pages: 200 }))
-            .expect("a thread");
+        host.neighbour(Some(row)).expect("a thread");
     }
     assert!(host.cycles_per_tick() > 0.0 && host.cycles_per_tick_now() > 0.0);
     // Dropped with the thread still there.

@@ -1,6 +1,7 @@
 //! A machine description held against the machine: cycles over size, measured and modelled, and every row.
 
 use lookaside_probe::validate::{PatternFamily, Validation, ValidationRow, MEDIAN_BOUND_PERCENT, WORST_BOUND_PERCENT};
+use lookaside_probe::AccessOrder;
 use lookaside_report::chart::{Axis, Lines, Look, Point, Scale, Series};
 use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 
@@ -63,8 +64,8 @@ fn patterns(validation: &Validation) -> Table {
         Column::right("runs from – to").optional(1),
         Column::right("modelled"),
         Column::right("translation").optional(2),
-        Column::right("walks").optional(3),
-        Column::right("last cache, MiB").optional(4),
+        Column::right("walks"),
+        Column::right("last cache, MiB").optional(3),
         Column::right("error"),
     ])
     .caption("Core cycles an access");
@@ -174,6 +175,11 @@ fn groups(validation: &Validation) -> Vec<Group<'_>> {
             PatternFamily::Sequential | PatternFamily::Streams | PatternFamily::Gups => {
                 (family, "bytes", pattern.bytes())
             }
+            PatternFamily::Random => {
+                let order = if pattern.order == AccessOrder::Independent { ", independent" } else { "" };
+                let beside = if pattern.beside_stream { ", beside a stream" } else { "" };
+                (family + order + beside, "bytes", pattern.bytes())
+            }
         };
         let at = groups.iter().position(|group| group.title == title).unwrap_or_else(|| {
             groups.push(Group { title, unit, points: Vec::new() });
@@ -215,8 +221,10 @@ fn method(validation: &Validation) -> Section {
         ),
     };
     Section::unheaded("How this was made").with(RichText::from(format!(
-        "Each access waits for the one before it: its address needs what that one read. So latencies add up on the metal as \
-         they do in the model, and nothing that a core does at the same time hides them. The order is read from a list, in \
+        "Each access waits for the one before it, but for those called independent: its address needs what that one read. So \
+         latencies add up on the metal as they do in the model, and nothing that a core does at the same time hides them. \
+         Independent reads, and those beside a stream on another CPU, are modelled by what the description's [timing] says of such \
+         reads over other footprints. The order is read from a list, in \
          parallel; its lines are in the model too. The patterns of a page size ran one after the other, all of them {} \
          times; measured is the run at the lower quartile, by its ratio to the model with the last cache as it was then. \
          Pages were touched first outside the timing. {frames} Core cycles are by a chain of additions timed before each of \

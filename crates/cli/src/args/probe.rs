@@ -23,9 +23,9 @@ pub struct ProbeArgs {
     /// Time limit
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub time: u64,
-    /// Memory limit in MiB
-    #[arg(long, default_value_t = 256, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=65536))]
-    pub memory: u64,
+    /// Memory limit in MiB [default: 256, and for random reads 1024 or a quarter of the free memory]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(16..=65536))]
+    pub memory: Option<u64>,
     /// Write the measurements behind each finding to a directory
     #[arg(long, value_name = "DIR")]
     pub evidence: Option<PathBuf>,
@@ -58,6 +58,8 @@ pub enum StepArg {
     Spread,
     /// TLBs with separate entries for 2 MiB and 1 GiB pages (includes covers)
     Large,
+    /// Nanoseconds of random reads, reads beside a stream, page faults; bytes read a second
+    Timing,
 }
 
 impl From<StepArg> for ProbeStep {
@@ -74,6 +76,7 @@ impl From<StepArg> for ProbeStep {
             StepArg::Covers => Self::Covers,
             StepArg::Spread => Self::Spread,
             StepArg::Large => Self::Large,
+            StepArg::Timing => Self::Timing,
         }
     }
 }

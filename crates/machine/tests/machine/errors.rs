@@ -1,7 +1,7 @@
 //! Every check has a machine that fails it, with the exact line that is printed.
 
 use crate::common::{good, GOOD};
-use lookaside_machine::parse;
+use lookaside_machine::{parse, Origin};
 
 const HOST: &str = "[page_table.host]\nformat = \"sv39\"\npage_size = \"2M\"\n[walker]";
 
@@ -392,6 +392,55 @@ fn nobody_gets_more_than_can_be_modelled() {
         parse(&" ".repeat((1 << 20) + 1), "m.toml").unwrap_err().to_string(),
         "m.toml: is longer than 1 MiB, which no file of this kind is"
     );
+}
+
+#[test]
+fn timing_and_origins() {
+    let reads = |costs: &str| format!("[[timing.random_reads]]\nfootprint = \"4M\"\nsmall_pages = {{ {costs} }}");
+    let good = "dependent_ns_per_read = [1, 2, 3], independent_ns_per_read = [1, 1, 1]";
+    let faults = |ns: &str| format!("[[timing.page_faults]]\npage_size = \"4K\"\nns_per_fault = {ns}");
+    for (table, expected) in [
+        (
+            reads("dependent_ns_per_read = [2, 1, 3], independent_ns_per_read = [1, 1, 1]"),
+            "timing.random_reads[0].small_pages.dependent_ns_per_read: [2, 1, 3] are no quartiles: three numbers above 0, in \
+             ascending order",
+        ),
+        (
+            reads(&good.replace("[1, 1, 1]", "[0, 1, 1]")),
+            "timing.random_reads[0].small_pages.independent_ns_per_read: [0, 1, 1] are no quartiles: three numbers above 0, in \
+             ascending order",
+        ),
+        (format!("{}\n{}", reads(good), reads(good)), "timing.random_reads[1].footprint: is there twice"),
+        (reads(good).replace("4M", "0"), "timing.random_reads[0].footprint: must be more than 0"),
+        (format!("{}\n{}", faults("[1, 1, 1]"), faults("[1, 1, 1]")), "timing.page_faults[1].page_size: 4K is there twice"),
+        (
+            "[timing]\nfaults = []".into(),
+            "timing.faults: is no key here; known: random_reads, sequential_reads, page_faults",
+        ),
+        ("[origins]\ntlb = \"guessed\"".into(), "ORIGIN"),
+    ] {
+        let found = error("[memory]", "[memory]", &format!("{table}\n[memory]"));
+        match expected {
+            "ORIGIN" => assert!(found.starts_with("m.toml: origins.tlb: ") && found.contains("measured"), "{found}"),
+            _ => assert_eq!(found, format!("m.toml: {expected}")),
+        }
+    }
+    let table = format!("{}\nbeside_stream = true\n{}", reads(good), faults("[500.5, 600, 700]"));
+    let machine =
+        parse(&edited("[memory]", "[memory]", &format!("{table}\n[memory]")), "m.toml").expect("a table that can be");
+    let timing = machine.timing.expect("it is there");
+    assert!(timing.random_reads[0].beside_stream && timing.page_faults[0].ns_per_fault.median == 600.0);
+}
+
+/// What `--set` changes is given, and what else the array has is from where it was.
+#[test]
+fn a_value_that_was_set_is_given() {
+    let preset = lookaside_machine::preset("zen4").expect("a preset");
+    let machine = preset.with_overrides(&["tlb.l2d.hit_cycles=9".into()]).expect("a possible machine");
+    assert_eq!(machine.origins.of("tlb.l2d.hit_cycles"), Origin::Given);
+    assert_eq!(machine.origins.of("tlb.l2d.entries"), Origin::Preset);
+    assert!(!machine.origins.any_measured() && good().origins.is_empty());
+    assert!(good().with_overrides(&["memory.cycles=9".into()]).expect("a possible machine").origins.is_empty());
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn overrides() {
         (&["clock_mhz.x=3"], "--set clock_mhz.x=3: clock_mhz has no keys inside"),
         (&["tlb.stlb.wais=12"], "m --set tlb.stlb.wais=12: tlb[1].wais: is no key here; known: name, level, serves, page_sizes, entries, ways, index, replacement, tags, lockable_entries, coalesce_pages, directory_entries, hit_cycles, shared_by"),
         (&["memory.ns=12"], "m --set memory.ns=12: memory.ns: is no key here; known: cycles"),
-        (&["momory.cycles=1"], "m --set momory.cycles=1: momory: is no key here; known: name, description, sources, clock_mhz, topology, page_table, walker, tlb, walk_cache, cache, memory, stream, context_switch, disturbance, not_determined"),
+        (&["momory.cycles=1"], "m --set momory.cycles=1: momory: is no key here; known: name, description, sources, clock_mhz, topology, page_table, walker, tlb, walk_cache, cache, memory, stream, context_switch, disturbance, timing, origins, not_determined"),
         (&["memory.cycles=fast"], "m --set memory.cycles=fast: memory.cycles: expected a number, found string \"fast\""),
         (&["tlb.stlb.ways=12"], "m --set tlb.stlb.ways=12: tlb[1].ways: 12 does not divide entries 2048; only ways was set: set tlb.stlb.entries as well"),
         (&["tlb.stlb.entries=1000"], "m --set tlb.stlb.entries=1000: tlb[1].ways: entries 1000 in 8 ways are 125 sets, which is no power of two; only entries was set: set tlb.stlb.ways as well"),

@@ -183,7 +183,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
                 evictions_per_context_switch: Vec::new(),
             });
             let disturbances = disturbances.into_iter().collect();
-            Machine {
+            let machine = Machine {
                 name: "random".into(),
                 description: texts.0,
                 sources: texts.1.clone(),
@@ -210,8 +210,47 @@ pub fn machine() -> impl Strategy<Value = Machine> {
                     address_spaces: (pick % 5 == 0).then_some(1 + first % 7),
                 },
                 disturbances,
+                timing: (pick % 3 == 1).then(|| timing(pick)),
                 not_determined: texts.1,
+                origins: Origins::default(),
+            };
+            match pick % 4 {
+                0 => machine,
+                1 => machine.all_from(Origin::Measured),
+                2 => machine.all_from(Origin::Cpuid),
+                _ => {
+                    let mut machine = machine.all_from(Origin::Preset);
+                    machine.origins.set(&format!("tlb.{}.replacement", machine.tlbs[0].name), Origin::Assumed);
+                    machine
+                }
             }
         })
     })
+}
+
+/// A table of some figures that can be.
+fn timing(pick: u64) -> Timing {
+    let figure = |ns: u64| {
+        let ns = ns as f64 / 8.0 + 1.0;
+        Quartiles::from([ns, ns * 1.5, ns * 2.0])
+    };
+    let costs = |ns: u64| ReadCosts { dependent_ns_per_read: figure(8 * ns), independent_ns_per_read: figure(ns) };
+    let row = |beside_stream: bool| RandomReads {
+        footprint: 1 + pick % (1 << 40),
+        beside_stream,
+        small_pages: costs(pick % 1000),
+        huge_pages: pick.is_multiple_of(2).then(|| costs(pick % 700)),
+        overlapping_misses: pick.is_multiple_of(2).then(|| figure(pick % 9)),
+        overlapping_walks: None,
+    };
+    let faults = [PageSize::K4, PageSize::M2]
+        .map(|page_size| PageFaultCost { page_size, ns_per_fault: figure(page_size.bytes()) });
+    Timing {
+        random_reads: [false, true].map(row).into(),
+        sequential_reads: vec![SequentialReads {
+            beside_stream: pick.is_multiple_of(2),
+            bytes_per_second: figure(pick % (1 << 30)),
+        }],
+        page_faults: faults.into_iter().take(pick as usize % 3).collect(),
+    }
 }

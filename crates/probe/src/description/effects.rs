@@ -1,6 +1,6 @@
 //! Puts what prefetches, stores and context switches do to the TLBs into a machine description.
 
-use lookaside_machine::{Disturbance, Full, IndexFn, Machine, PageSize, Serves, SwitchAction, Tag, Tlb, Ways};
+use lookaside_machine::{Disturbance, Full, IndexFn, Machine, Origin, PageSize, Serves, SwitchAction, Tag, Tlb, Ways};
 
 use crate::description::arrays::drop_empty;
 use crate::finding::Finding;
@@ -44,6 +44,7 @@ impl TlbEffects {
                 evictions_per_context_switch: measured(&level.per_context_switch, "evictions_per_context_switch"),
                 tlb: name,
             };
+            machine.origins.set(&format!("disturbance.{}", disturbance.tlb), Origin::Measured);
             machine.disturbances.push(disturbance);
         }
     }
@@ -54,6 +55,7 @@ impl TlbEffects {
         let reason = match self.process_switch.value().map(|kept| kept.stlb.share()) {
             Some(share) if share <= KEPT => {
                 machine.context_switch.action = SwitchAction::Nothing;
+                machine.origins.set("context_switch.action", Origin::Measured);
                 for tlb in machine.tlbs.iter_mut().filter(|tlb| !tlb.tags.contains(&Tag::Asid)) {
                     tlb.tags.push(Tag::Asid);
                 }
@@ -61,6 +63,7 @@ impl TlbEffects {
             }
             Some(share) if share >= FLUSHED => {
                 machine.context_switch.action = SwitchAction::FlushTlb;
+                machine.origins.set("context_switch.action", Origin::Measured);
                 return;
             }
             Some(share) => format!("a switch loses {:.0} % of the second level's entries", 100.0 * share),

@@ -4,6 +4,9 @@
 use lookaside_machine::Machine;
 
 use crate::description::costs::describe_costs;
+use crate::description::cpuid::put_cpuid;
+use crate::description::origins::put_origins;
+use crate::description::timing::put_timing;
 use crate::report::ProbeReport;
 
 /// What no step looks for.
@@ -19,6 +22,7 @@ impl ProbeReport {
             ("what entries cover", self.covers.is_none()),
             ("what else fills and empties the levels", self.effects.is_none()),
             ("loads far apart and in a row", self.spread.is_none()),
+            ("what reads and page faults take", self.timing.is_none()),
             ("TLBs of 2M pages", self.large.is_none()),
             ("TLBs of 1G pages", self.gigantic.as_ref().is_none_or(|found| found.lacks.is_some())),
         ];
@@ -56,6 +60,9 @@ impl ProbeReport {
         if let Some(effects) = &self.effects {
             effects.describe(&mut machine);
         }
+        put_timing(self.timing.as_ref(), &mut machine);
+        put_origins(self, base, &mut machine);
+        put_cpuid(self, &mut machine);
         if let Some(reason) = &self.halted {
             machine.not_determined.push(format!("the probe ended early: {reason}"));
         }

@@ -109,6 +109,11 @@ impl LevelReport {
         machine.tlbs.push(tlb);
     }
 
+    /// The policy that was found, where the model has it.
+    pub(super) fn modelled_replacement(&self) -> Option<Replacement> {
+        self.geometry.value().and_then(|geometry| self.replacement(geometry).ok())
+    }
+
     /// The policy that was found, or why the model cannot have it.
     fn replacement(&self, geometry: &Geometry) -> Result<Replacement, String> {
         match self.policy.value() {

@@ -73,9 +73,10 @@ fn neighbour_evictions(
     let mut idle = false;
     let look = || -> Result<Option<NeighbourEvictions>, Halt> {
         // The control: the same thread on one page.
-        evictions.bench.metal().neighbour(Some(NeighbourWalk { cpu, pages: 1, first: None, most_pages }))?;
+        let stays = NeighbourWalk { cpu, pages: 1, first: None, most_pages, all_lines: false };
+        evictions.bench.metal().neighbour(Some(stays))?;
         let Some(still) = evictions.losses(&wait, pages, SAMPLES)? else { return Ok(None) };
-        evictions.bench.metal().neighbour(Some(NeighbourWalk { cpu, pages: most_pages, first: None, most_pages }))?;
+        evictions.bench.metal().neighbour(Some(NeighbourWalk { pages: most_pages, ..stays }))?;
         let loads = evictions.bench.metal().neighbour_loads();
         let Some(flooded) = evictions.losses(&wait, pages, SAMPLES)? else { return Ok(None) };
         let loads = evictions.bench.metal().neighbour_loads().saturating_sub(loads);

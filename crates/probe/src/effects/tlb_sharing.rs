@@ -122,7 +122,7 @@ fn look(
         evictions.bench.rng.shuffle(&mut circle);
         // Room for pages of its own is taken once.
         let most_pages = evictions.most_pages();
-        let walk = |pages, first| Some(NeighbourWalk { cpu, pages, first, most_pages });
+        let walk = |pages, first| Some(NeighbourWalk { cpu, pages, first, most_pages, all_lines: false });
         let beside = [None, walk(1, None), walk(pages, Some(first)), walk(pages, None)];
         for ((walk, misses), made) in beside.into_iter().zip(&mut misses).zip(&mut made) {
             evictions.bench.metal().neighbour(walk)?;

@@ -133,7 +133,7 @@ fn stream_walk(bench: &mut LatencyBench<'_>) -> Result<Finding<MeasuredRange>, H
 fn cycles(bench: &mut LatencyBench<'_>, size: PageSize, words: &[u32]) -> Result<f64, Halt> {
     bench.check()?;
     let per_tick = bench.metal().cycles_per_tick_now();
-    let ticks = bench.metal().replay(&WordSequence { size, words, update: false }, 1, 1)?;
+    let ticks = bench.metal().replay(&WordSequence::dependent(size, words), 1, 1)?;
     let least = ticks.iter().copied().fold(f64::INFINITY, f64::min);
     Ok(least * per_tick / words.len().max(1) as f64 - ADDITION)
 }

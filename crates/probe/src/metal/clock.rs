@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 #[cfg(target_arch = "x86_64")]
 use lookaside_host::CpuInfo;
 
-use crate::metal::MetalError;
+use crate::metal::{AccessOrder, MetalError};
 
 /// Steps walked before each sample, at least one round: fills what the chain can fill. One foreign page costs a full
 /// LRU set a round of misses, and a sample ends with a few of them.
@@ -139,22 +139,25 @@ pub(crate) unsafe fn walk_run<const SHIFT: u32>(base: u64, units: *const u32, co
 }
 
 /// Reads the words `base + 8 * word + zero` for `count` words (at least 1), where `zero` becomes what was read, by one addition a
-/// word; with `update` each is written back.
+/// word; with `update` each is written back. Independent ones are read at `base + 8 * word`, and never written.
 ///
 /// # Safety
 /// `words` has `count` numbers, `base + 8 * word` is mapped, aligned and zero for each, and writable for `update`; `zero` is zero.
 #[cfg(target_arch = "x86_64")]
-pub(crate) unsafe fn access_run(base: u64, words: *const u32, count: u64, update: bool, zero: &mut u64) {
+pub(crate) unsafe fn access_run(
+    base: u64,
+    words: *const u32,
+    count: u64,
+    (order, update): (AccessOrder, bool),
+    zero: &mut u64,
+) {
     macro_rules! run {
-        ($($store:literal)?) => {
+        ($($access:literal),*) => {
             std::arch::asm!(
                 "2:",
                 "mov {t:e}, [{i}]",
                 "add {i}, 4",
-                "lea {t}, [{b} + 8 * {t}]",
-                "add {t}, {z}",
-                "mov {z}, [{t}]",
-                $($store,)?
+                $($access,)*
                 "dec {n}",
                 "jnz 2b",
                 t = out(reg) _, i = inout(reg) words => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
@@ -164,10 +167,12 @@ pub(crate) unsafe fn access_run(base: u64, words: *const u32, count: u64, update
     }
     // SAFETY: the caller's words and what they point to are all that is accessed.
     unsafe {
-        if update {
-            run!("mov [{t}], {z}");
-        } else {
-            run!();
+        match (order, update) {
+            (AccessOrder::Dependent, false) => run!("lea {t}, [{b} + 8 * {t}]", "add {t}, {z}", "mov {z}, [{t}]"),
+            (AccessOrder::Dependent, true) => {
+                run!("lea {t}, [{b} + 8 * {t}]", "add {t}, {z}", "mov {z}, [{t}]", "mov [{t}], {z}");
+            }
+            (AccessOrder::Independent, _) => run!("mov {z}, [{b} + 8 * {t}]"),
         }
     }
 }
@@ -215,7 +220,7 @@ pub(crate) fn adds(count: u64) -> u64 {
     now().saturating_sub(start)
 }
 
-/// Ticks that this many additions (a multiple of 12) take, six of which need nothing of each other.
+/// Ticks that this many additions (a multiple of 12) take, of registers as in [`adds`], six of which need nothing of each other.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn adds_abreast(count: u64) -> u64 {
     let start = now();
@@ -223,12 +228,12 @@ pub(crate) fn adds_abreast(count: u64) -> u64 {
     unsafe {
         std::arch::asm!(
             "2:",
-            "add {a}, 1", "add {b}, 1", "add {c}, 1", "add {d}, 1", "add {e}, 1", "add {f}, 1",
-            "add {a}, 1", "add {b}, 1", "add {c}, 1", "add {d}, 1", "add {e}, 1", "add {f}, 1",
+            "add {a}, {y}", "add {b}, {y}", "add {c}, {y}", "add {d}, {y}", "add {e}, {y}", "add {f}, {y}",
+            "add {a}, {y}", "add {b}, {y}", "add {c}, {y}", "add {d}, {y}", "add {e}, {y}", "add {f}, {y}",
             "sub {n}, 12",
             "ja 2b",
             a = inout(reg) 0u64 => _, b = inout(reg) 0u64 => _, c = inout(reg) 0u64 => _, d = inout(reg) 0u64 => _,
-            e = inout(reg) 0u64 => _, f = inout(reg) 0u64 => _, n = inout(reg) count => _,
+            e = inout(reg) 0u64 => _, f = inout(reg) 0u64 => _, y = in(reg) 1u64, n = inout(reg) count => _,
             options(nomem, nostack)
         );
     }
@@ -322,21 +327,24 @@ pub(crate) unsafe fn walk_run<const SHIFT: u32>(base: u64, units: *const u32, co
 }
 
 /// Reads the words `base + 8 * word + zero` for `count` words (at least 1), where `zero` becomes what was read, by one addition a
-/// word; with `update` each is written back.
+/// word; with `update` each is written back. Independent ones are read at `base + 8 * word`, and never written.
 ///
 /// # Safety
 /// `words` has `count` numbers, `base + 8 * word` is mapped, aligned and zero for each, and writable for `update`; `zero` is zero.
 #[cfg(target_arch = "aarch64")]
-pub(crate) unsafe fn access_run(base: u64, words: *const u32, count: u64, update: bool, zero: &mut u64) {
+pub(crate) unsafe fn access_run(
+    base: u64,
+    words: *const u32,
+    count: u64,
+    (order, update): (AccessOrder, bool),
+    zero: &mut u64,
+) {
     macro_rules! run {
-        ($($store:literal)?) => {
+        ($($access:literal),*) => {
             std::arch::asm!(
                 "2:",
                 "ldr {t:w}, [{i}], #4",
-                "add {t}, {b}, {t}, lsl #3",
-                "add {t}, {t}, {z}",
-                "ldr {z}, [{t}]",
-                $($store,)?
+                $($access,)*
                 "subs {n}, {n}, 1",
                 "b.ne 2b",
                 t = out(reg) _, i = inout(reg) words => _, b = in(reg) base, z = inout(reg) *zero, n = inout(reg) count.max(1) => _,
@@ -346,10 +354,14 @@ pub(crate) unsafe fn access_run(base: u64, words: *const u32, count: u64, update
     }
     // SAFETY: the caller's words and what they point to are all that is accessed.
     unsafe {
-        if update {
-            run!("str {z}, [{t}]");
-        } else {
-            run!();
+        match (order, update) {
+            (AccessOrder::Dependent, false) => {
+                run!("add {t}, {b}, {t}, lsl #3", "add {t}, {t}, {z}", "ldr {z}, [{t}]");
+            }
+            (AccessOrder::Dependent, true) => {
+                run!("add {t}, {b}, {t}, lsl #3", "add {t}, {t}, {z}", "ldr {z}, [{t}]", "str {z}, [{t}]");
+            }
+            (AccessOrder::Independent, _) => run!("ldr {z}, [{b}, {t}, lsl #3]"),
         }
     }
 }
@@ -375,7 +387,7 @@ pub(crate) fn adds(count: u64) -> u64 {
     now().saturating_sub(start)
 }
 
-/// Ticks that this many additions (a multiple of 12) take, six of which need nothing of each other.
+/// Ticks that this many additions (a multiple of 12) take, of registers as in [`adds`], six of which need nothing of each other.
 #[cfg(target_arch = "aarch64")]
 pub(crate) fn adds_abreast(count: u64) -> u64 {
     let start = now();
@@ -383,12 +395,12 @@ pub(crate) fn adds_abreast(count: u64) -> u64 {
     unsafe {
         std::arch::asm!(
             "2:",
-            "add {a}, {a}, 1", "add {b}, {b}, 1", "add {c}, {c}, 1", "add {d}, {d}, 1", "add {e}, {e}, 1", "add {f}, {f}, 1",
-            "add {a}, {a}, 1", "add {b}, {b}, 1", "add {c}, {c}, 1", "add {d}, {d}, 1", "add {e}, {e}, 1", "add {f}, {f}, 1",
+            "add {a}, {a}, {y}", "add {b}, {b}, {y}", "add {c}, {c}, {y}", "add {d}, {d}, {y}", "add {e}, {e}, {y}", "add {f}, {f}, {y}",
+            "add {a}, {a}, {y}", "add {b}, {b}, {y}", "add {c}, {c}, {y}", "add {d}, {d}, {y}", "add {e}, {e}, {y}", "add {f}, {f}, {y}",
             "subs {n}, {n}, 12",
             "b.hi 2b",
             a = inout(reg) 0u64 => _, b = inout(reg) 0u64 => _, c = inout(reg) 0u64 => _, d = inout(reg) 0u64 => _,
-            e = inout(reg) 0u64 => _, f = inout(reg) 0u64 => _, n = inout(reg) count => _,
+            e = inout(reg) 0u64 => _, f = inout(reg) 0u64 => _, y = in(reg) 1u64, n = inout(reg) count => _,
             options(nomem, nostack)
         );
     }

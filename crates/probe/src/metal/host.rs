@@ -9,6 +9,7 @@ use crate::metal::emulator::emulator;
 use crate::metal::frame_aliases::{FrameAliases, PAGE_BITS};
 use crate::metal::idle_core::IdleCore;
 use crate::metal::neighbour::{relation, NeighbourThread};
+use crate::metal::page_faults::{self, FaultArea};
 use crate::metal::page_reservation::PageReservation;
 #[cfg(target_os = "linux")]
 use crate::metal::perf::count_around;
@@ -19,7 +20,7 @@ use crate::metal::walk_counter::WalkCounter;
 use crate::metal::word_sequence::WordArena;
 use crate::metal::{
     clock, hugetlb_pool, idle_core, ChainAccess, LineChain, MemoryArea, Metal, MetalError, NeighbourWalk, OtherCpu,
-    PageChain, WordSequence,
+    PageChain, TimedFaults, WordSequence,
 };
 #[cfg(target_os = "linux")]
 use crate::pmu::events::PmuEvent;
@@ -37,9 +38,10 @@ pub struct HostMachine {
     gigantic: Option<FrameAliases>,
     /// Why there is none.
     lacks_gigantic: Option<String>,
-    /// Made when a sequence wants it; one page size at a time.
-    arena: Option<WordArena>,
+    /// Made when a sequence wants it, one for each page size, as many as have room.
+    arenas: Vec<WordArena>,
     arena_bytes: u64,
+    fault_area: Option<FaultArea>,
     cycles_per_tick: f64,
     ticks_per_second: f64,
     shooter: ShotRunner,
@@ -121,8 +123,9 @@ impl HostMachine {
             huge,
             gigantic: None,
             lacks_gigantic: hugetlb_pool::lacks(PageSize::G1),
-            arena: None,
+            arenas: Vec::new(),
             arena_bytes,
+            fault_area: None,
             cycles_per_tick,
             ticks_per_second,
             shooter,
@@ -136,6 +139,14 @@ impl HostMachine {
         })
     }
 
+    /// The same with another bound for the memory of sequences ([`Metal::replay`]), which is at most three quarters of what is
+    /// to be had.
+    #[must_use]
+    pub fn with_sequence_bytes(mut self, bytes: u64) -> Self {
+        self.arena_bytes = bytes.min(available_bytes().unwrap_or(u64::MAX) / ARENA_PART.1 * ARENA_PART.0);
+        self
+    }
+
     /// The CPU measured.
     pub fn cpu(&self) -> usize {
         self.pinned.cpu()
@@ -144,6 +155,7 @@ impl HostMachine {
     /// The pages of a size, and who shoots at them.
     fn memory(&mut self, size: PageSize) -> Result<(&mut PageReservation, &mut ShotRunner), MetalError> {
         self.areas.give_back();
+        self.arenas.clear();
         Ok((pages(&mut self.small, &mut self.huge, size)?, &mut self.shooter))
     }
 }
@@ -163,16 +175,28 @@ fn pages<'a>(
 }
 
 impl HostMachine {
-    /// Memory for sequences at this page size. That of another size goes back first.
-    fn arena(&mut self, size: PageSize) -> Result<&mut WordArena, MetalError> {
+    /// Memory for sequences of so many bytes at this page size. That of other sizes goes back first where there is no room for
+    /// all.
+    fn arena(&mut self, size: PageSize, bytes: u64) -> Result<&mut WordArena, MetalError> {
         self.areas.give_back();
-        if self.arena.as_ref().is_some_and(|arena| arena.page_size() != size) {
-            self.arena = None;
+        let others = self.arenas.iter().filter(|arena| arena.page_size() != size);
+        if bytes + others.map(WordArena::backed_bytes).sum::<u64>() > self.arena_bytes {
+            self.arenas.retain(|arena| arena.page_size() == size);
         }
-        match &mut self.arena {
-            Some(arena) => Ok(arena),
-            none => Ok(none.insert(WordArena::new(size, self.arena_bytes)?)),
-        }
+        let at = match self.arenas.iter().position(|arena| arena.page_size() == size) {
+            Some(at) => at,
+            None => {
+                self.arenas.push(WordArena::new(size, self.arena_bytes)?);
+                self.arenas.len() - 1
+            }
+        };
+        Ok(&mut self.arenas[at])
+    }
+
+    /// Gives the pages of chains back.
+    fn give_back_pages(&mut self) -> Result<(), MetalError> {
+        self.small.drop_all()?;
+        self.huge.as_mut().map_or(Ok(()), PageReservation::drop_all)
     }
 }
 
@@ -328,9 +352,9 @@ impl Metal for HostMachine {
             self.neighbour = None;
             return Ok(());
         };
-        if self.neighbour.as_ref().is_none_or(|neighbour| neighbour.cpu() != walk.cpu) {
+        if self.neighbour.as_ref().is_none_or(|neighbour| !neighbour.serves(&walk)) {
             self.neighbour = None;
-            self.neighbour = Some(NeighbourThread::new(walk.cpu, walk.most_pages)?);
+            self.neighbour = Some(NeighbourThread::new(walk.cpu, walk.most_pages, walk.all_lines)?);
         }
         let row = walk.first.map(|first| self.memory(PageSize::K4)?.0.row(first, walk.pages)).transpose()?;
         match (&self.neighbour, row) {
@@ -352,11 +376,36 @@ impl Metal for HostMachine {
     }
 
     fn replay(&mut self, sequence: &WordSequence<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
-        self.arena(sequence.size)?.replay(sequence, rounds, samples)
+        self.give_back_pages()?;
+        self.arena(sequence.size, sequence.reach_bytes())?.replay(sequence, rounds, samples)
+    }
+
+    fn sequence_bytes(&self) -> u64 {
+        self.arena_bytes
+    }
+
+    fn fault_sizes(&self) -> Vec<PageSize> {
+        page_faults::offered()
+    }
+
+    fn time_faults(&mut self, size: PageSize, bytes: u64) -> Result<TimedFaults, MetalError> {
+        if self.fault_area.as_ref().is_none_or(|area| !area.serves(size, bytes)) {
+            self.fault_area = None;
+            self.fault_area = Some(FaultArea::new(size, bytes)?);
+        }
+        let counted = |metal: &mut Self| metal.page_faults().unwrap_or_default();
+        let before = counted(self);
+        let ticks = self.fault_area.as_ref().map_or(0.0, FaultArea::touch);
+        let between = counted(self);
+        if let Some(area) = &self.fault_area {
+            area.touch_elsewhere();
+        }
+        let after = counted(self);
+        Ok(TimedFaults { ticks, faults: between.saturating_sub(before), more_faults: after.saturating_sub(between) })
     }
 
     fn frame_run_pages(&mut self, size: PageSize) -> Result<u64, MetalError> {
-        Ok(if self.arena(size)?.is_split() { PageSize::M2.bytes() / size.bytes() } else { 1 })
+        Ok(if self.arena(size, 0)?.is_split() { PageSize::M2.bytes() / size.bytes() } else { 1 })
     }
 
     fn cycles_per_tick_now(&mut self) -> f64 {
@@ -391,11 +440,8 @@ impl Metal for HostMachine {
             // SAFETY: `link_at` gave a circular chain through mapped memory that nobody unmaps meanwhile.
             return Ok(unsafe { circle(at, steps, samples) });
         }
-        self.arena = None;
-        self.small.drop_all()?;
-        if let Some(huge) = &mut self.huge {
-            huge.drop_all()?;
-        }
+        self.arenas.clear();
+        self.give_back_pages()?;
         self.areas.walk(steps, samples)
     }
 }

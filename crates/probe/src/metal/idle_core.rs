@@ -53,6 +53,10 @@ fn look(seen: &mut Vec<f64>) {
 }
 
 /// Additions a cycle that this core has left for us now; a look of a microsecond, give or take the timer's grain.
+///
+/// A row of dependent additions takes a cycle each, whoever else is on the core: it is the clock. Those abreast want all of the core's
+/// adders, and get fewer where another thread adds too. Both are of registers: cores since Golden Cove add small constants while they
+/// rename, where a row of them would be faster than the clock and those abreast would show the width of renaming, not what adders are left.
 pub(crate) fn additions_a_cycle() -> f64 {
     let (row, abreast) = (clock::adds(ADDS), clock::adds_abreast(ABREAST));
     ABREAST as f64 * row.max(1) as f64 / (ADDS * abreast.max(1)) as f64
@@ -156,6 +160,18 @@ mod tests {
         assert_eq!(idlest(&[(3, 4.0)]), Some(3));
         assert_eq!(idlest(&[(3, 4.0), (1, 4.05), (2, 3.0)]), Some(3));
         assert_eq!(idlest(&[(3, 4.0), (1, 4.2), (2, 4.6)]), Some(2));
+    }
+
+    /// What the adders leave: never less than the row beside them, and never more than there are adders (8 in the widest cores
+    /// known). A row that is done while renaming, several in a cycle, would make it less than one.
+    #[test]
+    fn a_core_adds_at_least_one_and_at_most_its_adders_in_a_cycle() {
+        if clock::check().is_err() || crate::metal::emulator::emulator().is_some() {
+            eprintln!("LEFT OUT: no timer, or an emulator's");
+            return;
+        }
+        let found = quantile((0..2000).map(|_| additions_a_cycle()), 0.5).unwrap_or_default();
+        assert!((0.9..8.5).contains(&found), "{found}");
     }
 
     #[test]

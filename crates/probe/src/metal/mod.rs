@@ -26,6 +26,8 @@ mod idle_core;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod neighbour;
 #[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
+mod page_faults;
+#[cfg(all(unix, any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod page_reservation;
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod perf;
@@ -48,6 +50,7 @@ pub use unsupported::HostMachine;
 use std::time::Duration;
 
 use lookaside_machine::PageSize;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::pmu::events::PmuEvent;
@@ -75,8 +78,18 @@ pub struct PageChain<'a> {
     pub pages: &'a [u64],
 }
 
-/// A circular sequence of accesses to chosen words, a word as often as it likes: the address of each needs what the one
-/// before it read, so that none begins before that is there, and their latencies add up. (The order is read from a list of
+/// Whether accesses of a sequence wait for each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessOrder {
+    /// The address of each needs what the one before it read: none begins before that is there, and latencies add up.
+    #[default]
+    Dependent,
+    /// No address needs another access: as many are under way as the core manages.
+    Independent,
+}
+
+/// A circular sequence of accesses to chosen words, a word as often as it likes. (The order is read from a list of
 /// 4 bytes an access, in parallel: its lines take room in the caches and a TLB entry, but no time of their own.)
 #[derive(Clone, Copy, Debug)]
 pub struct WordSequence<'a> {
@@ -84,8 +97,30 @@ pub struct WordSequence<'a> {
     pub size: PageSize,
     /// Numbers of 8-byte words from an aligned base, in order.
     pub words: &'a [u32],
-    /// Each word read is written back.
+    /// Whether accesses wait for each other.
+    pub order: AccessOrder,
+    /// Each word read is written back. Dependent ones only.
     pub update: bool,
+    /// Words that are read before each sample, independently; of none the sequence itself is gone through, at least once.
+    pub before: &'a [u32],
+}
+
+impl<'a> WordSequence<'a> {
+    /// Reads that wait for each other, after at least one round of the same.
+    pub fn dependent(size: PageSize, words: &'a [u32]) -> Self {
+        Self { size, words, order: AccessOrder::Dependent, update: false, before: &[] }
+    }
+}
+
+/// First touches of pages, timed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TimedFaults {
+    /// Ticks of all of them.
+    pub ticks: f64,
+    /// How many there were.
+    pub faults: u64,
+    /// Faults of the same pages' other parts: 0 where each was given whole.
+    pub more_faults: u64,
 }
 
 /// Memory that [`LineChain`] go through.
@@ -270,13 +305,31 @@ pub trait Metal {
     /// Says what the next measurements are for; whoever keeps evidence writes it down.
     fn note(&mut self, _text: &str) {}
 
-    /// Goes through the sequence at least once, then times `rounds` whole rounds, `samples` times: ticks a round. First touch is
-    /// not in the time. Where frames lie: [`Metal::frame_run_pages`].
+    /// Goes through what comes before the sequence, then times `rounds` whole rounds, `samples` times: ticks a round. First
+    /// touch is not in the time. Where frames lie: [`Metal::frame_run_pages`].
     ///
     /// # Errors
     /// Pages cannot be had, or the machine does not do this.
     fn replay(&mut self, _: &WordSequence<'_>, _rounds: u32, _samples: usize) -> Result<Vec<f64>, MetalError> {
         Err(MetalError::Unsupported("no sequences of words".into()))
+    }
+
+    /// Bytes of memory that sequences of all page sizes may have together; 0 = there are no sequences.
+    fn sequence_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Sizes of the pages that anonymous memory is given at its first touch, if it asks for them; smallest first.
+    fn fault_sizes(&self) -> Vec<PageSize> {
+        Vec::new()
+    }
+
+    /// Gives memory back and times the first touches of so many bytes of it, in pages of this size.
+    ///
+    /// # Errors
+    /// Memory cannot be had, or the machine does not do this.
+    fn time_faults(&mut self, _: PageSize, _bytes: u64) -> Result<TimedFaults, MetalError> {
+        Err(MetalError::Unsupported("no first touches".into()))
     }
 
     /// Neighbouring pages of a sequence that have neighbouring frames, in aligned runs of so many; 1 = none have, frames lie at
@@ -338,6 +391,9 @@ pub struct NeighbourWalk {
     pub first: Option<u64>,
     /// The most of its own that will be asked for while it lives.
     pub most_pages: usize,
+    /// It reads each line of each page, in ascending order, and its own pages are huge ones where the system has some: it takes
+    /// what it can of the memory's bandwidth. Else it reads a line of each page.
+    pub all_lines: bool,
 }
 
 /// Why a machine cannot be measured.

@@ -1,4 +1,4 @@
-//! A thread on another CPU that walks through many pages, or stays on one.
+//! A thread on another CPU that walks through many pages, stays on one, or reads memory as fast as it can.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,15 +6,21 @@ use std::thread::JoinHandle;
 
 use lookaside_host::{bind_to, CpuTopology, Mapping};
 
-use crate::metal::{MetalError, OtherCpu};
+use crate::metal::{MetalError, NeighbourWalk, OtherCpu};
 
 /// Loads between two looks at what is to be done.
 const BATCH: usize = 256;
+/// Bytes of a line, and lines of a small page.
+const LINE: usize = 64;
+/// See [`LINE`].
+const LINES: usize = 4096 / LINE;
 
 /// The thread, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct NeighbourThread {
     cpu: usize,
+    most_pages: usize,
+    all_lines: bool,
     shared: Arc<NeighbourControl>,
     thread: Option<JoinHandle<()>>,
 }
@@ -39,6 +45,14 @@ impl NeighbourRow {
         // SAFETY: callers keep below `pages`, all of them mapped and readable.
         unsafe { self.at(page).read_volatile() };
     }
+
+    /// All lines of a page.
+    fn load_lines(&self, page: usize) {
+        for line in 0..LINES {
+            // SAFETY: as above.
+            unsafe { self.base.wrapping_add((page << 12) + line * LINE).read_volatile() };
+        }
+    }
 }
 
 /// What to walk through.
@@ -60,8 +74,8 @@ struct NeighbourControl {
 }
 
 impl NeighbourThread {
-    /// A thread on this CPU that can walk through so many pages.
-    pub(crate) fn new(cpu: usize, most_pages: usize) -> Result<Self, MetalError> {
+    /// A thread on this CPU that can walk through so many pages, reading a line of each, or all lines.
+    pub(crate) fn new(cpu: usize, most_pages: usize, all_lines: bool) -> Result<Self, MetalError> {
         let shared = Arc::new(NeighbourControl {
             end: AtomicBool::new(false),
             target: Mutex::new(NeighbourTarget::Own(1)),
@@ -71,9 +85,9 @@ impl NeighbourThread {
         });
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("lookaside-neighbour".into());
-        let thread = thread.spawn(move || live(cpu, most_pages, &of_thread));
+        let thread = thread.spawn(move || live(cpu, most_pages, all_lines, &of_thread));
         let thread = thread.map_err(|e| MetalError::Cannot(format!("cannot start a thread: {e}")))?;
-        let neighbour = Self { cpu, shared, thread: Some(thread) };
+        let neighbour = Self { cpu, most_pages, all_lines, shared, thread: Some(thread) };
         while !neighbour.shared.ready.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
@@ -83,9 +97,9 @@ impl NeighbourThread {
         Ok(neighbour)
     }
 
-    /// Its CPU.
-    pub(crate) fn cpu(&self) -> usize {
-        self.cpu
+    /// Whether it is one for such a walk.
+    pub(crate) fn serves(&self, walk: &NeighbourWalk) -> bool {
+        (self.cpu, self.all_lines) == (walk.cpu, walk.all_lines) && walk.most_pages <= self.most_pages
     }
 
     /// From now on walks through so many of its pages.
@@ -127,8 +141,8 @@ impl Drop for NeighbourThread {
     }
 }
 
-fn live(cpu: usize, most_pages: usize, shared: &NeighbourControl) {
-    let region = NeighbourPages::new(most_pages);
+fn live(cpu: usize, most_pages: usize, all_lines: bool, shared: &NeighbourControl) {
+    let region = NeighbourPages::new(most_pages, all_lines);
     if bind_to(&[cpu]).is_err() || region.is_none() {
         shared.failed.store(true, Ordering::Release);
     }
@@ -140,16 +154,20 @@ fn live(cpu: usize, most_pages: usize, shared: &NeighbourControl) {
             NeighbourTarget::Own(pages) => NeighbourRow { pages: pages.min(region.row.pages), ..region.row },
             NeighbourTarget::Row(row) => row,
         };
-        for _ in 0..BATCH {
+        for _ in 0..if all_lines { BATCH / LINES } else { BATCH } {
             page = if page < row.pages { page } else { 0 };
-            row.load(page);
+            if all_lines {
+                row.load_lines(page);
+            } else {
+                row.load(page);
+            }
             page += 1;
         }
         shared.loads.fetch_add(BATCH as u64, Ordering::Relaxed);
     }
 }
 
-/// Small pages of its own, each with a frame.
+/// Pages of its own, each with a frame.
 struct NeighbourPages {
     row: NeighbourRow,
     /// Unmapped when nobody walks the row any more.
@@ -157,11 +175,12 @@ struct NeighbourPages {
 }
 
 impl NeighbourPages {
-    fn new(pages: usize) -> Option<Self> {
+    /// So many small ones, or as many bytes in huge ones where there are some.
+    fn new(pages: usize, huge: bool) -> Option<Self> {
         let pages = pages.max(1);
         let mapping = Mapping::new(pages << 12).ok()?;
-        // A kernel without huge pages refuses: what is wanted.
-        let _ = mapping.advise_huge(false);
+        // A kernel without huge pages refuses, and gives small ones.
+        let _ = mapping.advise_huge(huge);
         let row = NeighbourRow { base: mapping.start().as_ptr(), pages };
         for page in 0..pages {
             // SAFETY: in the mapping.

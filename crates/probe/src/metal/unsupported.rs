@@ -33,6 +33,12 @@ impl HostMachine {
         Err(MetalError::Unsupported(format!("not supported on {}", std::env::consts::ARCH)))
     }
 
+    /// There is none whose memory could be bounded.
+    #[must_use]
+    pub fn with_sequence_bytes(self, _: u64) -> Self {
+        self
+    }
+
     /// The CPU measured.
     pub fn cpu(&self) -> usize {
         match *self {}

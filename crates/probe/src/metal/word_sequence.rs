@@ -1,9 +1,9 @@
-//! Times dependent accesses to chosen words in a chosen order.
+//! Times accesses to chosen words in a chosen order, each of which waits for the one before it, or none of which does.
 
 use std::collections::HashSet;
 
 use crate::metal::page_reservation::PageReservation;
-use crate::metal::{clock, MetalError, WordSequence};
+use crate::metal::{clock, AccessOrder, MetalError, WordSequence};
 use lookaside_machine::PageSize;
 use lookaside_stats::{median, SplitMix64};
 
@@ -61,17 +61,26 @@ impl WordArena {
         }
     }
 
+    /// Bytes that are backed.
+    pub(crate) fn backed_bytes(&self) -> u64 {
+        self.backed.len() as u64 * self.unit().bytes()
+    }
+
     /// Backs what the sequence needs: by parts of huge pages, or else in a random order, so that neighbouring pages have no
     /// neighbouring frames.
-    fn back(&mut self, words: &[u32]) -> Result<(), MetalError> {
+    fn back(&mut self, sequence: &WordSequence<'_>) -> Result<(), MetalError> {
         let unit = self.unit();
-        let wanted: HashSet<u64> = words.iter().map(|word| (u64::from(*word) * WORD) >> unit.shift()).collect();
+        let of = |word: u32| ((u64::from(word) * WORD) >> unit.shift()) as usize;
+        // A sequence has far more words than pages.
+        let mut is_wanted = vec![false; of(sequence.reach()) + 1];
+        sequence.all_words().for_each(|word| is_wanted[of(word)] = true);
+        let wanted = || (0..is_wanted.len() as u64).filter(|&page| is_wanted[page as usize]);
         let room = self.memory.max_pages() as u64 * self.size.bytes() / unit.bytes();
-        let mut fresh: Vec<u64> = wanted.difference(&self.backed).copied().collect();
+        let mut fresh: Vec<u64> = wanted().filter(|page| !self.backed.contains(page)).collect();
         if (fresh.len() + self.backed.len()) as u64 > room {
             self.memory.drop_all()?;
             self.backed.clear();
-            fresh = wanted.into_iter().collect();
+            fresh = wanted().collect();
         }
         if fresh.len() as u64 > room {
             return Err(MetalError::Memory {
@@ -80,7 +89,6 @@ impl WordArena {
                 reason: format!("at most {room} are allowed"),
             });
         }
-        fresh.sort_unstable(); // a set has no order
         if self.split {
             self.memory.zero_split(&fresh)?;
             self.backed.extend(fresh);
@@ -106,17 +114,20 @@ impl WordArena {
             return Err(MetalError::Unsupported("a sequence has at least one access".into()));
         }
         let reach = self.memory.bytes() / WORD;
-        if words.iter().any(|&word| u64::from(word) >= reach) {
+        if u64::from(sequence.reach()) >= reach {
             let reason = format!("a sequence reaches {reach} words at most");
             return Err(MetalError::Memory { pages: words.len(), size: self.size, reason });
         }
-        self.back(words)?;
-        let warm = WARM.div_ceil(words.len());
+        self.back(sequence)?;
+        let itself = WARM.div_ceil(words.len()) as u32;
         let mut last = 0;
         let mut slices = Vec::new();
         Ok((0..samples)
             .map(|_| {
-                (0..warm).for_each(|_| self.accesses(words, 1, sequence.update, &mut last));
+                match sequence.before {
+                    [] => self.accesses(words, itself, (sequence.order, sequence.update), &mut last),
+                    before => self.accesses(before, 1, (AccessOrder::Independent, false), &mut last),
+                }
                 slices.clear();
                 self.timed(sequence, rounds.max(1), &mut last, &mut slices);
                 undisturbed(&slices) / f64::from(rounds.max(1))
@@ -135,7 +146,7 @@ impl WordArena {
             for slice in words.chunks(SLICE) {
                 clock::fence();
                 let start = clock::now();
-                self.accesses(slice, together, sequence.update, last);
+                self.accesses(slice, together, (sequence.order, sequence.update), last);
                 clock::fence();
                 slices.push((clock::now().saturating_sub(start) as f64, slice.len() * together as usize));
             }
@@ -143,16 +154,33 @@ impl WordArena {
     }
 
     /// Makes the accesses, so many times; `last` is what the one before them read, 0.
-    fn accesses(&self, words: &[u32], times: u32, update: bool, last: &mut u64) {
+    fn accesses(&self, words: &[u32], times: u32, how: (AccessOrder, bool), last: &mut u64) {
         for _ in 0..times {
             // SAFETY: `replay` checked that the words, at least one, lie in the arena, which is mapped; all words in it are zero.
-            unsafe { clock::access_run(self.memory.base(), words.as_ptr(), words.len() as u64, update, last) };
+            unsafe { clock::access_run(self.memory.base(), words.as_ptr(), words.len() as u64, how, last) };
         }
     }
 }
 
+impl WordSequence<'_> {
+    /// Those of the sequence, and those before it.
+    fn all_words(&self) -> impl Iterator<Item = u32> + '_ {
+        self.words.iter().chain(self.before).copied()
+    }
+
+    /// The last word, by number.
+    pub(super) fn reach(&self) -> u32 {
+        self.all_words().max().unwrap_or(0)
+    }
+
+    /// Bytes up to its last word: no fewer than it needs of huge pages.
+    pub(super) fn reach_bytes(&self) -> u64 {
+        ((u64::from(self.reach()) + 1) * WORD).next_multiple_of(PageSize::M2.bytes())
+    }
+}
+
 /// Ticks of all slices, those that something else took time from put back to the median of an access.
-fn undisturbed(slices: &[(f64, usize)]) -> f64 {
+pub(super) fn undisturbed(slices: &[(f64, usize)]) -> f64 {
     let an_access = |slice: &(f64, usize)| slice.0 / slice.1.max(1) as f64;
     let Some(middle) = median(slices.iter().map(an_access)) else { return 0.0 };
     let ticks = |slice: &(f64, usize)| {

@@ -9,6 +9,7 @@ use crate::report::caches::CacheReports;
 use crate::report::effects::TlbEffects;
 use crate::report::entry_coverage::EntryCoverage;
 use crate::report::levels::LevelReport;
+use crate::report::timing::TimingReport;
 use crate::report::walk_caches::WalkCaches;
 use crate::report::walks::WalkCosts;
 use crate::report::ProbeReport;
@@ -33,6 +34,7 @@ impl ProbeReport {
         part(&mut self.covers, other.covers, &from, EntryCoverage::fill_from);
         part(&mut self.spread, other.spread, &from, AccessPatternCosts::fill_from);
         part(&mut self.effects, other.effects, &from, TlbEffects::fill_from);
+        part(&mut self.timing, other.timing, &from, TimingReport::fill_from);
         // Levels of larger pages are one piece: the second is found behind the first.
         if self.large.as_ref().is_some_and(|large| !large.missing().is_empty()) {
             self.large = other.large.filter(|large| large.missing().is_empty()).or(self.large.take());
@@ -148,6 +150,16 @@ impl AccessPatternCosts {
         fill(&mut self.stream_memory_cycles, other.stream_memory_cycles, from);
         fill(&mut self.stream_walk_cycles, other.stream_walk_cycles, from);
         fill(&mut self.huge_pages_are_whole, other.huge_pages_are_whole, from);
+    }
+}
+
+impl TimingReport {
+    /// All or nothing: what takes turns is of the same rounds.
+    fn fill_from(&mut self, mut other: Self, from: &str) {
+        if self.costs.is_missing() && other.costs.value().is_some() {
+            other.costs = other.costs.with_evidence(vec![from.to_string()]);
+            *self = other;
+        }
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod entry_coverage;
 pub(crate) mod levels;
 mod merge;
 pub(crate) mod page_sizes;
+pub(crate) mod timing;
 pub(crate) mod walk_caches;
 pub(crate) mod walks;
 
@@ -18,8 +19,10 @@ use crate::report::caches::CacheReports;
 use crate::report::effects::TlbEffects;
 use crate::report::entry_coverage::EntryCoverage;
 use crate::report::page_sizes::{GiganticPages, LargePages};
+use crate::report::timing::TimingReport;
 use crate::report::walk_caches::{WalkCacheReport, WalkCaches};
 use crate::report::walks::WalkCosts;
+use lookaside_machine::Origins;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -56,6 +59,8 @@ pub struct ProbeReport {
     pub large: Option<LargePages>,
     /// The levels for 1 GiB pages; `None` = not asked for.
     pub gigantic: Option<GiganticPages>,
+    /// What reads, page faults and streams take in nanoseconds; `None` = not asked for.
+    pub timing: Option<TimingReport>,
     /// Measurements in all.
     pub measurements: u64,
     /// Hardware counters that were tried; not asked for otherwise than by
@@ -64,6 +69,8 @@ pub struct ProbeReport {
     pub counters: Finding<Vec<TriedEvent>>,
     /// What CPUID and sysfs say, beside what was measured: see [`ProbeReport::compare`].
     pub claims: Vec<CheckedClaim>,
+    /// Where the values of the description are from that is made of it ([`ProbeReport::machine`]), once it is made.
+    pub origins: Option<Origins>,
     /// Why it ended before its end; `None` = it did not.
     pub halted: Option<String>,
 }
@@ -92,6 +99,7 @@ impl ProbeReport {
         missing.extend(self.spread.iter().flat_map(AccessPatternCosts::missing));
         missing.extend(self.large.iter().flat_map(LargePages::missing));
         missing.extend(self.gigantic.iter().flat_map(GiganticPages::missing));
+        missing.extend(self.timing.iter().flat_map(TimingReport::missing));
         missing.extend(self.halted.iter().map(|why| ("all that was asked for".into(), why.clone())));
         missing
     }

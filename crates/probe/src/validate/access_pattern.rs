@@ -8,7 +8,9 @@ use lookaside_workloads::{Gups, Pattern as Workload, PointerChase, Strided, Zipf
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::metal::AccessOrder;
 use crate::validate::model::{model, ModelledCycles, WORD};
+use crate::validate::scaled_costs::CostScale;
 
 /// Bytes of a data-cache line; 64 on every x86-64 and nearly every AArch64 core. Only spreads accesses.
 const LINE: u64 = 64;
@@ -18,6 +20,11 @@ const ZIPF_DRAWS: u64 = 1 << 18;
 const ZIPF_EXPONENT: f64 = 0.99;
 /// Updates of a GUPS pattern in a round: as many lines as would fill 64 MiB, more than most last-level caches.
 const UPDATES: u64 = 1 << 20;
+
+/// Random reads of a round: as many lines as fill 32 MiB, more than programs get of most last-level caches.
+const READS: u64 = 1 << 19;
+/// MiB that random reads go over. The probe's `[timing]` has others (4, 64, 512), and these lie between them.
+const READ_MIB: [u64; 3] = [16, 128, 256];
 
 /// The second stream begins so far into its half, a prime number of lines: lines a power of two apart, or nearly, meet in the same
 /// banks of DRAM, which the model has none of.
@@ -39,11 +46,14 @@ pub enum PatternFamily {
     Streams,
     /// Random reads, each written back (RandomAccess of HPCC).
     Gups,
+    /// Lines drawn at random.
+    Random,
 }
 
 impl PatternFamily {
     /// All, in the order of the report.
-    pub const ALL: [Self; 6] = [Self::Chase, Self::Stride, Self::Sequential, Self::Zipf, Self::Streams, Self::Gups];
+    pub const ALL: [Self; 7] =
+        [Self::Chase, Self::Stride, Self::Sequential, Self::Zipf, Self::Streams, Self::Gups, Self::Random];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
@@ -54,6 +64,7 @@ impl PatternFamily {
             Self::Zipf => "zipf 0.99",
             Self::Streams => "two streams",
             Self::Gups => "gups",
+            Self::Random => "random reads",
         }
     }
 }
@@ -69,6 +80,10 @@ pub struct AccessPattern {
     pub span_pages: u64,
     /// Pages from one to the next that it uses; 1 but for strides.
     pub stride_pages: u64,
+    /// Whether its accesses wait for each other; all but some random reads do.
+    pub order: AccessOrder,
+    /// A thread on another CPU reads memory in a row meanwhile.
+    pub beside_stream: bool,
 }
 
 impl AccessPattern {
@@ -92,6 +107,13 @@ impl AccessPattern {
         self.pages() * self.page_size.bytes()
     }
 
+    /// Whether it is so much faster than dependent reads at random that it comes back to a line before others take it from a
+    /// shared cache.
+    pub(crate) fn comes_back_soon(&self) -> bool {
+        let ascends = matches!(self.family, PatternFamily::Sequential | PatternFamily::Streams);
+        ascends || self.order == AccessOrder::Independent
+    }
+
     /// Whether each word read is written back.
     pub fn updates(&self) -> bool {
         self.family == PatternFamily::Gups
@@ -104,7 +126,7 @@ impl AccessPattern {
         match self.family {
             PatternFamily::Chase | PatternFamily::Zipf => format!("{} pages", count(self.pages())),
             PatternFamily::Stride => format!("{} pages, {} apart", self.pages(), count(self.stride_pages)),
-            PatternFamily::Sequential | PatternFamily::Streams | PatternFamily::Gups => {
+            PatternFamily::Sequential | PatternFamily::Streams | PatternFamily::Gups | PatternFamily::Random => {
                 match self.touched_bytes() >> 20 {
                     mib if mib >= 1 << 10 => format!("{} GiB", mib >> 10),
                     0 => format!("{} KiB", self.touched_bytes() >> 10),
@@ -116,17 +138,37 @@ impl AccessPattern {
 
     /// Name for people: family, size, page size.
     pub fn name(&self) -> String {
-        format!("{}, {}, {}", self.family.name(), self.size_words(), self.page_size)
+        let order = if self.order == AccessOrder::Independent { ", independent" } else { "" };
+        let beside = if self.beside_stream { ", beside a stream" } else { "" };
+        format!("{}, {}, {}{order}{beside}", self.family.name(), self.size_words(), self.page_size)
     }
 
-    /// What the model says of it on a machine; `None` where that has no pages of this size.
+    /// What the description's `[timing]` makes of the model's cycles; `None` where each access waits and nothing streams, which is
+    /// what the model counts.
+    ///
+    /// # Errors
+    /// Why it is not known.
+    pub(crate) fn scale(&self, machine: &Machine) -> Result<Option<CostScale>, String> {
+        if (self.order, self.beside_stream) == (AccessOrder::Dependent, false) {
+            return Ok(None);
+        }
+        let timing = machine.timing.as_ref().ok_or("the description has no [timing]")?;
+        CostScale::of(timing, self.touched_bytes(), self.order, self.beside_stream).map(Some)
+    }
+
+    /// What the model says of it on a machine; `None` where that has no pages of this size, or its cycles no scale.
     pub(crate) fn model(
         &self,
         machine: &Machine,
         frame_run_pages: u64,
         seed: u64,
     ) -> Result<Option<ModelledCycles>, SetupError> {
-        model(machine, self.page_size, &self.words(seed), self.updates(), frame_run_pages, seed)
+        let words = self.words(seed);
+        let of_size = |size| model(machine, size, &words, self.updates(), frame_run_pages, seed);
+        let (Some(modelled), Ok(scale)) = (of_size(self.page_size)?, self.scale(machine)) else { return Ok(None) };
+        let Some(scale) = scale else { return Ok(Some(modelled)) };
+        let huge = if self.page_size == PageSize::M2 { None } else { of_size(PageSize::M2)? };
+        Ok(Some(scale.apply(modelled, huge, self.order)))
     }
 
     /// The words of one round, numbered from an aligned base. The same seed gives the same list.
@@ -162,6 +204,10 @@ impl AccessPattern {
             PatternFamily::Gups => {
                 offsets(Gups::new(self.touched_bytes(), seed), 2 * UPDATES).into_iter().step_by(2).collect()
             }
+            PatternFamily::Random => {
+                let mut rng = SplitMix64::new(seed);
+                (0..READS).map(|_| rng.below(self.touched_bytes() / LINE) * LINE).collect()
+            }
         };
         bytes.into_iter().map(|at| (at / WORD) as u32).collect()
     }
@@ -181,7 +227,9 @@ fn offsets(mut steps: impl Workload, count: u64) -> Vec<u64> {
 pub fn patterns(quick: bool) -> Vec<AccessPattern> {
     let mut all = Vec::new();
     let mut add = |family, page_size: PageSize, pages: u64, stride_pages: u64| {
-        all.push(AccessPattern { family, page_size, span_pages: pages * stride_pages, stride_pages });
+        let span_pages = pages * stride_pages;
+        let (order, beside_stream) = (AccessOrder::Dependent, false);
+        all.push(AccessPattern { family, page_size, span_pages, stride_pages, order, beside_stream });
     };
     for (size, largest) in [(PageSize::K4, 18), (PageSize::M2, 13)] {
         for log2 in (4..=largest).step_by(if quick { 2 } else { 1 }) {
@@ -215,6 +263,21 @@ pub fn patterns(quick: bool) -> Vec<AccessPattern> {
     for size in sizes {
         for log2 in (6..=13).step_by(if quick { 3 } else { 1 }) {
             add(PatternFamily::Gups, size, mib(1 << log2, size), 1);
+        }
+    }
+    for beside_stream in [false, true] {
+        for page_size in sizes {
+            for n in READ_MIB.into_iter().step_by(if quick { 2 } else { 1 }) {
+                let (family, span_pages, stride_pages) = (PatternFamily::Random, mib(n, page_size), 1);
+                all.extend([AccessOrder::Dependent, AccessOrder::Independent].map(|order| AccessPattern {
+                    family,
+                    page_size,
+                    span_pages,
+                    stride_pages,
+                    order,
+                    beside_stream,
+                }));
+            }
         }
     }
     all.sort_by_key(|p| p.page_size); // stable: one size after the other, since their memory is had in turn

@@ -5,6 +5,7 @@ use lookaside_machine::{Machine, PageSize};
 
 use crate::bench::Halt;
 use crate::metal::{Metal, MetalError, WordSequence};
+use crate::stream::{start_stream, stream_cpu};
 use crate::validate::access_pattern::{AccessPattern, PatternFamily};
 use crate::validate::last_level_cache::LastLevelCache;
 use crate::validate::model::ModelledCycles;
@@ -75,6 +76,10 @@ pub fn validate(
             leave(format!("needs {} MiB, {} MiB are allowed", pattern.bytes() >> 20, options.max_bytes >> 20));
             continue;
         }
+        if let Err(reason) = pattern.scale(machine) {
+            leave(reason);
+            continue;
+        }
         progress(&format!("modelling {}", pattern.name()), MODELLING * sides.len() as f64 / total);
         let runs = frame_run_pages(metal, pattern.page_size);
         match pattern.model(machine, runs, options.seed)? {
@@ -84,8 +89,10 @@ pub fn validate(
             None => leave(format!("the description's page tables have no pages of {}", pattern.page_size)),
         }
     }
-    let mut run = PatternRunner { metal, options, halt, last_cache: last_cache.as_ref(), fresh: None };
+    let mut run = PatternRunner { metal, options, halt, last_cache: last_cache.as_ref(), fresh: None, streams: false };
     run.measure(progress, &mut sides, &mut validation);
+    // What cannot be ended was not there.
+    let _ = run.stream(false);
 
     let total = sides.len().max(1) as f64;
     for (number, side) in sides.into_iter().enumerate() {
@@ -130,8 +137,8 @@ const MODELLING: f64 = 0.3;
 const MEASURED: f64 = 0.8;
 
 /// The last cache's share is known within this factor: a quarter of an octave, and [`LastLevelCache::same`] before and after. It is
-/// measured by lines in random order; an ascending walk comes back to a line some fifty times sooner, before others take it, and
-/// may have up to what the description says.
+/// measured by lines in random order; an ascending walk comes back to a line some fifty times sooner, independent reads some
+/// thirty times, before others take it, and may have up to what the description says.
 const UNSURE: f64 = 1.3;
 
 /// How the metal's frames lie; where it does not say, at random.
@@ -175,8 +182,8 @@ impl PatternComparison {
         }
         runs.sort_by(|(a, _), (b, _)| (a.cycles / a.modelled_cycles).total_cmp(&(b.cycles / b.modelled_cycles)));
         let (chosen, modelled) = runs[(runs.len() - 1) / 4];
-        let larger = match (self.pattern.family, chosen.last_cache_bytes, sized.cache) {
-            (PatternFamily::Sequential | PatternFamily::Streams, Some(bytes), Some(cache)) => {
+        let larger = match (chosen.last_cache_bytes, sized.cache) {
+            (Some(bytes), Some(cache)) if self.pattern.comes_back_soon() => {
                 UNSURE.max(cache.described as f64 / bytes as f64)
             }
             _ => UNSURE,
@@ -241,6 +248,8 @@ struct PatternRunner<'a> {
     last_cache: Option<&'a LastLevelCache>,
     /// What the last cache held for us after the run just done.
     fresh: Option<u64>,
+    /// A thread on another CPU reads memory in a row.
+    streams: bool,
 }
 
 impl PatternRunner<'_> {
@@ -290,6 +299,22 @@ impl PatternRunner<'_> {
         }
     }
 
+    /// Has a thread on another CPU read memory in a row, or none.
+    fn stream(&mut self, wanted: bool) -> Result<(), MetalError> {
+        if self.streams == wanted {
+            return Ok(());
+        }
+        // Others leave more or less of the last cache from now on.
+        self.fresh = None;
+        self.streams = wanted;
+        if !wanted {
+            return self.metal.neighbour(None);
+        }
+        let none = || MetalError::Cannot("there is no other CPU to put a stream on".into());
+        let cpu = stream_cpu(self.metal).ok_or_else(none);
+        cpu.and_then(|cpu| start_stream(self.metal, cpu)).inspect_err(|_| self.streams = false)
+    }
+
     /// One run; `None` where the last cache was never the same before and after.
     fn sample(
         &mut self,
@@ -299,7 +324,9 @@ impl PatternRunner<'_> {
     ) -> Result<Option<PatternSample>, MetalError> {
         let size = pattern.page_size;
         let words = pattern.words(self.options.seed);
-        let sequence = WordSequence { size, words: &words, update: pattern.updates() };
+        let (order, update) = (pattern.order, pattern.updates());
+        let sequence = WordSequence { order, update, ..WordSequence::dependent(size, &words) };
+        self.stream(pattern.beside_stream)?;
         let rounds = ACCESSES_A_SAMPLE.div_ceil(words.len()).max(1) as u32;
         let cycles = |metal: &mut dyn Metal| -> Result<f64, MetalError> {
             let ticks = metal.replay(&sequence, rounds, 1)?.first().copied().unwrap_or_default();

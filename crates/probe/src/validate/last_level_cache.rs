@@ -78,8 +78,8 @@ impl LastLevelCache {
         while high - low > 1 {
             let middle = low.midpoint(high);
             let words = self.words(bytes(middle));
-            let sequence = WordSequence { size, words: &words, update: false };
-            let ticks = metal.replay(&sequence, 1, 1)?.first().copied().unwrap_or_default();
+            let ticks =
+                metal.replay(&WordSequence::dependent(size, &words), 1, 1)?.first().copied().unwrap_or_default();
             match ticks * cycles_per_tick / words.len() as f64 > self.half_cycles {
                 true => high = middle,
                 false => low = middle,

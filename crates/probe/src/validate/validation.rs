@@ -8,9 +8,9 @@ use crate::validate::access_pattern::{AccessPattern, PatternFamily};
 use crate::validate::model::ModelledCycles;
 
 /// Median error that a description is to stay within, in percent.
-pub const MEDIAN_BOUND_PERCENT: f64 = 10.0;
+pub const MEDIAN_BOUND_PERCENT: f64 = 5.0;
 /// Worst error that it is to stay within, in percent.
-pub const WORST_BOUND_PERCENT: f64 = 30.0;
+pub const WORST_BOUND_PERCENT: f64 = 20.0;
 
 /// What came out.
 #[derive(Clone, Debug, JsonSchema, Serialize)]

@@ -43,6 +43,8 @@ fn machine(arrays: &[Array]) -> Machine {
         context_switch: Default::default(),
         stream: None,
         disturbances: Vec::new(),
+        timing: None,
+        origins: Default::default(),
         not_determined: Vec::new(),
     }
 }

@@ -24,7 +24,8 @@ fn sim() -> Sim {
     Sim::new(&[array(4, 4), array(7, 12)], 24, costs, noise, 3)
 }
 
-const OPTIONS: ProbeOptions = ProbeOptions { only: Some(ProbeStep::L2), quick: true, seed: 5, time: None };
+const OPTIONS: ProbeOptions =
+    ProbeOptions { only: Some(ProbeStep::L2), quick: true, without: None, seed: 5, time: None };
 
 /// What the probe finds, and the lines that were written.
 fn recorded(bounds: (u64, u64)) -> (ProbeReport, Vec<Value>) {

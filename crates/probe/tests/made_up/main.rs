@@ -21,5 +21,6 @@ mod sim;
 #[path = "../sim/hierarchy.rs"]
 mod sim_hierarchy;
 mod stores;
+mod timing;
 mod walk_caches;
 mod ways;

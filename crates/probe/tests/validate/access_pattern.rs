@@ -4,10 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use lookaside_machine::PageSize;
 use lookaside_probe::validate::{patterns, AccessPattern, PatternFamily, WORD};
+use lookaside_probe::AccessOrder;
 use proptest::prelude::*;
 
 fn pattern(family: PatternFamily, page_size: PageSize, pages: u64, stride_pages: u64) -> AccessPattern {
-    AccessPattern { family, page_size, span_pages: pages * stride_pages, stride_pages }
+    let (order, beside_stream) = (AccessOrder::Dependent, false);
+    AccessPattern { family, page_size, span_pages: pages * stride_pages, stride_pages, order, beside_stream }
 }
 
 fn pages(words: &[u32], size: PageSize) -> Vec<u64> {
@@ -113,6 +115,12 @@ fn the_fixed_set_is_what_the_issue_names_and_fits_its_lists() {
     for size in [PageSize::K4, PageSize::M2] {
         for bytes in [64u64 << 20, 8 << 30] {
             assert!(has(PatternFamily::Gups, size, bytes / size.bytes(), 1));
+        }
+    }
+    for beside_stream in [false, true] {
+        for order in [AccessOrder::Dependent, AccessOrder::Independent] {
+            let reads = pattern(PatternFamily::Random, PageSize::K4, (256 << 20) / 4096, 1);
+            assert!(all.contains(&AccessPattern { order, beside_stream, ..reads }), "{order:?}, {beside_stream}");
         }
     }
     for pattern in &all {

@@ -1,10 +1,10 @@
 //! The twin's twin: where the metal is the engine, a true description is off by the noise, and a wrong one by far more.
 
-use lookaside_machine::{Machine, PageSize};
+use lookaside_machine::{Machine, PageSize, Quartiles, RandomReads, ReadCosts, Timing};
 use lookaside_probe::validate::{
-    model, patterns, validate, AccessPattern, PairedRun, Validation, ValidationOptions, ValidationRow,
+    model, patterns, validate, AccessPattern, PairedRun, PatternFamily, Validation, ValidationOptions, ValidationRow,
 };
-use lookaside_probe::{Halt, Metal, MetalError, PageChain, WordSequence};
+use lookaside_probe::{AccessOrder, Halt, Metal, MetalError, NeighbourWalk, OtherCpu, PageChain, WordSequence};
 use lookaside_stats::SplitMix64;
 
 /// The engine in place of the metal, with noise on each sample.
@@ -49,6 +49,12 @@ impl Metal for Made {
 fn small() -> Vec<AccessPattern> {
     let short = |pattern: &AccessPattern| pattern.bytes() <= 80 << 20 && pattern.words(1).len() <= 1 << 15;
     patterns(true).into_iter().filter(short).collect()
+}
+
+/// Of so many small pages.
+fn pattern(family: PatternFamily, span_pages: u64) -> AccessPattern {
+    let (page_size, order) = (PageSize::K4, AccessOrder::Dependent);
+    AccessPattern { family, page_size, span_pages, stride_pages: 1, order, beside_stream: false }
 }
 
 fn options(patterns: Vec<AccessPattern>) -> ValidationOptions {
@@ -172,12 +178,7 @@ impl Metal for Restless {
 #[test]
 fn runs_during_which_the_last_cache_changes_do_not_count() {
     let mut metal = Restless::new(["1M", "256K"], false);
-    let gups = AccessPattern {
-        family: lookaside_probe::validate::PatternFamily::Gups,
-        page_size: PageSize::K4,
-        span_pages: 512,
-        stride_pages: 1,
-    };
+    let gups = pattern(PatternFamily::Gups, 512);
     let mut options = options(vec![gups]);
     options.repeats = 1;
     let validation =
@@ -189,12 +190,7 @@ fn runs_during_which_the_last_cache_changes_do_not_count() {
 #[test]
 fn each_run_is_held_against_the_last_cache_as_it_was_then() {
     let mut metal = Restless::new(["4M", "256K"], true);
-    let gups = AccessPattern {
-        family: lookaside_probe::validate::PatternFamily::Gups,
-        page_size: PageSize::K4,
-        span_pages: 512,
-        stride_pages: 1,
-    };
+    let gups = pattern(PatternFamily::Gups, 512);
     let mut options = options(vec![gups]);
     options.repeats = 4;
     let validation =
@@ -253,4 +249,111 @@ fn an_interruption_gives_what_is_known() {
     assert_eq!(validation.halted.as_deref(), Some("interrupted"));
     assert!(!validation.rows.is_empty() && validation.rows.len() < patterns.len());
     assert_eq!(validation.rows.len() + validation.left_out.len(), patterns.len());
+}
+
+/// A machine that overlaps reads, and takes longer beside a stream.
+struct Overlapping {
+    made: Made,
+    streams: bool,
+}
+
+/// Parts that are left of data and of what small pages add: of independent reads, and of any beside a stream.
+const INDEPENDENT: (f64, f64) = (0.1, 0.25);
+const BESIDE: (f64, f64) = (1.5, 2.0);
+
+/// Both of what a pattern is.
+fn left(order: AccessOrder, streams: bool) -> (f64, f64) {
+    let (a, b) = (
+        if order == AccessOrder::Independent { INDEPENDENT } else { (1.0, 1.0) },
+        if streams { BESIDE } else { (1.0, 1.0) },
+    );
+    (a.0 * b.0, a.1 * b.1)
+}
+
+impl Metal for Overlapping {
+    fn page_bits(&self, size: PageSize) -> u32 {
+        self.made.page_bits(size)
+    }
+    fn max_pages(&self, size: PageSize) -> usize {
+        self.made.max_pages(size)
+    }
+    fn chase(&mut self, chain: &PageChain<'_>, rounds: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        self.made.chase(chain, rounds, samples)
+    }
+    fn cycles_per_tick(&self) -> f64 {
+        2.0
+    }
+    fn frame_run_pages(&mut self, _: PageSize) -> Result<u64, MetalError> {
+        Ok(512)
+    }
+    fn cpus(&mut self) -> Vec<OtherCpu> {
+        vec![OtherCpu { number: 1, sibling: Some(false) }]
+    }
+    fn neighbour(&mut self, walk: Option<NeighbourWalk>) -> Result<(), MetalError> {
+        self.streams = walk.is_some();
+        Ok(())
+    }
+    fn replay(&mut self, sequence: &WordSequence<'_>, _: u32, samples: usize) -> Result<Vec<f64>, MetalError> {
+        let of_size = |size| {
+            let made = model(&self.made.machine, size, sequence.words, sequence.update, 512, 77);
+            made.expect("a possible machine").expect("pages of this size")
+        };
+        let (small, huge) = (of_size(sequence.size), of_size(PageSize::M2));
+        let (data, walks) = left(sequence.order, self.streams);
+        let added = (small.translation_cycles - huge.translation_cycles).max(0.0);
+        let cycles = (small.data_cycles + small.translation_cycles - added) * data + added * walks;
+        let addition = if sequence.order == AccessOrder::Dependent { 1.0 } else { 0.0 };
+        Ok(vec![(cycles + addition) * sequence.words.len() as f64 / 2.0; samples])
+    }
+}
+
+/// What such a machine's table says, over footprints that no pattern has.
+fn timing() -> Timing {
+    let row = |footprint: u64, beside_stream: bool| {
+        let costs = |added: f64| {
+            let ns = |order| {
+                let (data, walks) = left(order, beside_stream);
+                Quartiles::from([1.0; 3].map(|all| all * (80.0 * data + added * walks)))
+            };
+            ReadCosts {
+                dependent_ns_per_read: ns(AccessOrder::Dependent),
+                independent_ns_per_read: ns(AccessOrder::Independent),
+            }
+        };
+        let (small_pages, huge_pages) = (costs(30.0), Some(costs(0.0)));
+        RandomReads {
+            footprint,
+            beside_stream,
+            small_pages,
+            huge_pages,
+            overlapping_misses: None,
+            overlapping_walks: None,
+        }
+    };
+    let random_reads = [(2 << 20, false), (2 << 20, true), (1 << 30, false), (1 << 30, true)];
+    Timing { random_reads: random_reads.map(|(bytes, beside)| row(bytes, beside)).into(), ..Timing::default() }
+}
+
+#[test]
+fn overlap_and_load_are_what_the_description_s_timing_says() {
+    let mut metal =
+        Overlapping { made: Made { machine: preset(), noise: 0.0, rng: SplitMix64::new(9) }, streams: false };
+    let reads = pattern(PatternFamily::Random, (16 << 20) / 4096);
+    let kinds = [false, true].map(|beside_stream| {
+        [AccessOrder::Dependent, AccessOrder::Independent].map(|order| AccessPattern { order, beside_stream, ..reads })
+    });
+    let options = ValidationOptions { repeats: 1, ..options(kinds.concat()) };
+    // Without the table only what the engine itself says is compared.
+    let plain = validate(&mut metal, &preset(), &options, &|| None, &mut |_, _| {}).expect("a possible machine");
+    assert_eq!((plain.rows.len(), plain.left_out.len()), (1, 3));
+    assert!(plain.left_out.iter().all(|left| left.reason.contains("[timing]")), "{:?}", plain.left_out);
+    let described = Machine { timing: Some(timing()), ..preset() };
+    let validation = validate(&mut metal, &described, &options, &|| None, &mut |_, _| {}).expect("a possible machine");
+    assert!(!metal.streams, "the stream ends");
+    assert_eq!((validation.rows.len(), validation.left_out.len()), (4, 0));
+    for row in &validation.rows {
+        assert!(row.error_percent.abs() < 3.0 && row.modelled.walks_per_access > 0.5, "{row:?}");
+    }
+    let cycles: Vec<f64> = validation.rows.iter().map(|row| row.measured_cycles).collect();
+    assert!(cycles[1] < 0.3 * cycles[0] && cycles[2] > 1.4 * cycles[0] && cycles[3] > 1.4 * cycles[1], "{cycles:?}");
 }

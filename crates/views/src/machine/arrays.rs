@@ -1,8 +1,9 @@
 //! TLB arrays, walk caches and data caches: a table of each.
 
-use lookaside_machine::{IndexFn, Machine, Stage, Tlb, WalkCache, Ways};
+use lookaside_machine::{Cache, IndexFn, Machine, Stage, Tlb, WalkCache, Ways};
 use lookaside_report::{Cell, Column, Table};
 
+use super::origins;
 use super::toml_words::{word, words};
 
 /// TLB arrays.
@@ -33,19 +34,19 @@ pub fn tlbs(machine: &Machine) -> Table {
             word(&tlb.replacement).into(),
             exact(tlb.hit_cycles),
             word(&tlb.shared_by).into(),
-            remarks(tlb).into(),
+            remarks(tlb, origins::remark(machine, &format!("tlb.{}", tlb.name))).into(),
         ]);
     }
     table
 }
 
 /// What a column of its own would be too wide for.
-fn remarks(tlb: &Tlb) -> String {
+fn remarks(tlb: &Tlb, origin: Option<String>) -> String {
     let tags = if tlb.tags.is_empty() { "no tags".into() } else { format!("tags {}", words(&tlb.tags)) };
     let coalesces = (tlb.coalesce_pages > 1).then(|| format!("coalesces {} pages", tlb.coalesce_pages));
     let directories = tlb.directory_entries.then(|| "holds level 2 entries".to_string());
     let lockable = (tlb.lockable_entries > 0).then(|| format!("+{} lockable", tlb.lockable_entries));
-    let remarks = [Some(tags), coalesces, directories, lockable, Some(index(&tlb.index))];
+    let remarks = [origin, Some(tags), coalesces, directories, lockable, Some(index(&tlb.index))];
     remarks.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
@@ -70,6 +71,7 @@ pub fn walk_caches(machine: &Machine) -> Table {
         Column::left("replaces"),
         Column::right("cycles"),
         Column::left("one per"),
+        Column::left("remarks").remark(),
     ];
     let mut table = Table::new(columns).caption("Walk caches");
     for cache in &machine.walk_caches {
@@ -82,6 +84,7 @@ pub fn walk_caches(machine: &Machine) -> Table {
             word(&cache.replacement).into(),
             exact(cache.hit_cycles),
             word(&cache.shared_by).into(),
+            origins::remark(machine, &format!("walk_cache.{}", cache.name)).unwrap_or_default().into(),
         ]);
     }
     table
@@ -123,10 +126,15 @@ pub fn caches(machine: &Machine) -> Table {
             word(&cache.replacement).into(),
             exact(cache.hit_cycles),
             word(&cache.shared_by).into(),
-            if cache.write_allocate { "" } else { "stores don't fill it" }.into(),
+            cache_remarks(cache, origins::remark(machine, &format!("cache.{}", cache.name))).into(),
         ]);
     }
     table
+}
+
+fn cache_remarks(cache: &Cache, origin: Option<String>) -> String {
+    let passed = (!cache.write_allocate).then(|| "stores don't fill it".to_string());
+    [origin, passed].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn ways(ways: Ways) -> Cell {

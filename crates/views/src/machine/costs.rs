@@ -3,21 +3,24 @@
 use lookaside_machine::{Machine, Stream, SwitchAction};
 use lookaside_report::{num, Fact, RichText};
 
+use super::origins;
 use super::toml_words::{word, words};
 
 /// A label and a line of each.
 pub fn facts(machine: &Machine) -> Vec<Fact> {
     let memory =
         format!("{} cycles ({})", machine.memory.cycles, num::seconds(machine.memory.cycles / machine.clock_mhz / 1e6));
+    let host = machine.page_table.host.is_some().then_some("page_table.host");
     let facts = [
-        ("cores", Some(cores(machine))),
-        ("page table", Some(page_table(machine))),
-        ("memory", Some(memory)),
-        ("ascending reads", machine.stream.as_ref().map(ascending)),
-        ("walks", Some(walks(machine))),
-        ("context switch", Some(context_switch(machine))),
+        ("cores", Some(cores(machine)), "clock_mhz"),
+        ("page table", Some(page_table(machine)), host.unwrap_or("page_table")),
+        ("memory", Some(memory), "memory"),
+        ("ascending reads", machine.stream.as_ref().map(ascending), "stream"),
+        ("walks", Some(walks(machine)), "walker"),
+        ("context switch", Some(context_switch(machine)), "context_switch"),
     ];
-    let fact = |(label, words): (&str, Option<String>)| {
+    let fact = |(label, words, path): (&str, Option<String>, &str)| {
+        let words = words.map(|words| words + &origins::in_brackets(machine, path));
         words.map(|words| Fact { label: label.into(), words: RichText::from(words) })
     };
     facts.into_iter().filter_map(fact).collect()

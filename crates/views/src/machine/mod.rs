@@ -5,6 +5,8 @@ pub mod presets;
 
 mod arrays;
 mod costs;
+pub(crate) mod origins;
+pub(crate) mod timing;
 mod toml_words;
 
 use lookaside_machine::Machine;
@@ -38,7 +40,8 @@ pub fn section(machine: &Machine) -> Section {
 }
 
 fn tables(machine: &Machine, section: Section) -> Section {
-    section.with(arrays::tlbs(machine)).with(arrays::walk_caches(machine)).with(arrays::caches(machine))
+    let section = section.with(arrays::tlbs(machine)).with(arrays::walk_caches(machine)).with(arrays::caches(machine));
+    machine.timing.iter().flat_map(timing::tables).fold(section, Section::with)
 }
 
 fn remarks(machine: &Machine) -> [(&'static str, &[String]); 2] {

@@ -5,12 +5,14 @@
 mod checks;
 mod effects;
 mod memory;
+mod timing;
 mod words;
 
 use lookaside_machine::PageSize;
 use lookaside_probe::{LevelReport, ProbeReport, TlbPolicy};
 use lookaside_report::{num, Cell, Column, Document, Medium, Paint, RichText, Section, Table};
 
+use crate::machine;
 use words::{cell, cycles, geometry, reason, tlb};
 
 /// The hardware, part by part; what was not measured.
@@ -35,6 +37,10 @@ pub fn view(report: &ProbeReport) -> Document {
     document.section(Section::unheaded("Load latency").with(memory::latencies(report)).only(Medium::Page));
     document.section(Section::new("Page-table walks").with(memory::walks(report)));
     document.section(Section::unheaded("Walk caches").with(memory::walk_cache_charts(report)).only(Medium::Page));
+    let reads = Section::new("Reads, streams and page faults");
+    document.section(timing::tables(report).into_iter().fold(reads, Section::with).with(timing::facts(report)));
+    let origins = report.origins.iter().flat_map(machine::origins::facts).collect::<Vec<_>>();
+    document.section(Section::new("Where the description's values are from").with(origins));
     document.section(checks::counters(report));
     document.section(checks::claims(report));
     document.note(format!("Not measured: {}.", report.not_looked_for().join(", ")));

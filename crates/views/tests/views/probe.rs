@@ -141,7 +141,7 @@ L1 DTLB, 4K loads  12 entries of 3 ways  16 entries of 4 ways in   CPUID 2
 · Not measured: topology, TLBs and caches of fetches, how data caches
   replace and who shares them, data caches and memory, walks, what entries
   cover, what else fills and empties the levels, loads far apart and in a
-  row, TLBs of 2M pages.
+  row, what reads and page faults take, TLBs of 2M pages.
 ";
     assert_eq!(text(&view(&report()), 74), expected);
     let lacks = GiganticPages { lacks: Some("none is set aside".into()), parts: Vec::new(), levels: Vec::new() };
