@@ -7,6 +7,7 @@ use lookaside_capture::{inspect_program, ChildEnd, ProgramControl, ProgramIsa, R
 use lookaside_engine::{curve, Filter, Outcome, Setup};
 use lookaside_probe::HeldFrames;
 use lookaside_techniques::huge_gain::HugeGain;
+use lookaside_techniques::hugepages::mosaic::{MosaicWindow, RecordedMemory};
 use lookaside_techniques::sampled::SampleTally;
 use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Profile, ProfiledVisits, Seeing};
 use lookaside_trace::{Block, Granularity, Source, TraceInfo};
@@ -22,11 +23,14 @@ use input::SecondInput;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{self, short_count, spinner};
+use measure::Measured;
 use native::NativeTiming;
 
 mod asked_memory;
+mod frame_watch;
 mod input;
 mod measure;
+mod mosaic;
 mod native;
 
 /// Runs the command; the exit code is the program's own.
@@ -39,7 +43,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         return Err(Failure::bad("--machine: none given"));
     };
     args.output.check()?;
-    let measure = args.measure.map(|rounds| measure::plan(args, rounds)).transpose()?;
+    let mut measure = args.measure.map(|wanted| measure::plan(args, wanted)).transpose()?;
     let interrupt = Interrupt::install()?;
     let had_input = SecondInput::may_hold_something();
     let second = if args.once { SecondInput::Nothing } else { second_input(args)? };
@@ -86,15 +90,23 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         notes,
         left_out: Vec::new(),
     };
+    let mosaic = args.measure.is_some_and(|measure| measure.mosaic);
     let (broke_off, visits) = if info.sample_period_ns > 0 {
         held = HeldFrames::none(); // there is no replay
+        if mosaic {
+            analysis.notes.push("mosaic: can't tell: samples don't say what a window costs; --exact does".into());
+        }
         (sampled(&mut *input.source, &info, &names, &mut analysis), None)
     } else {
         let native = !args.once && args.trace.is_none();
-        let wanted = Wanted { native, what_if: args.what_if };
-        exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, wanted, || {
+        let wanted = Wanted { native, what_if: args.what_if, mosaic };
+        let seen = exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, wanted, || {
             interrupt.unwatch();
-        })?
+        })?;
+        if let (Some(plan), true) = (&mut measure, mosaic) {
+            plan.add_mosaics(seen.windows, args.machine.seed);
+        }
+        (seen.broke_off, seen.visits)
     };
     interrupt.unwatch();
     if interrupt.asked() {
@@ -120,20 +132,20 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         }
     };
     timing.tell(&mut analysis);
-    let mut measured = None;
-    let mut went_wrong = None;
+    let mut measured = Measured::default();
     if let Some(plan) = &measure {
         if code == 0 && !broke_off && !interrupt.asked() {
-            (measured, went_wrong) = measure::run(plan, &interrupt, had_input, &mut analysis.notes);
+            measured = plan.run(&interrupt, had_input, &analysis.outcome, &mut analysis.notes);
         } else {
             analysis.notes.push("not measured: the analysed run failed, or was not seen to its end".into());
         }
     }
-    analysis.huge_gain = HugeGain::new(&timing.evidence(&analysis, &setup), measured);
+    analysis.huge_gain = HugeGain::new(&timing.evidence(&analysis, &setup), measured.gain);
+    analysis.huge_gain.mosaic = measured.mosaic;
     let document = view(&analysis);
     let analysis = if args.full { analysis } else { analysis.without_rows() };
     args.output.write(&document, &json::render(&analysis), &output::style(args.top))?;
-    if let Some(failure) = went_wrong {
+    if let Some(failure) = measured.failure {
         return Err(failure);
     }
     Ok(match (code, &input.control) {
@@ -209,9 +221,20 @@ struct Wanted {
     native: bool,
     /// Rows of what only other hardware could do.
     what_if: bool,
+    /// The windows that mosaics are made of.
+    mosaic: bool,
 }
 
-/// Models every access. Tells whether the source broke off, and the visits for the timing, if they are wanted.
+/// What was seen beside the counts.
+struct SeenExactly {
+    broke_off: bool,
+    /// For the timing, if they are wanted.
+    visits: Option<ProfiledVisits>,
+    /// For mosaics, if they are wanted.
+    windows: Vec<MosaicWindow>,
+}
+
+/// Models every access.
 fn exact(
     source: &mut dyn Source,
     setup: &Setup,
@@ -220,11 +243,15 @@ fn exact(
     analysis: &mut Analysis,
     wanted: Wanted,
     recorded: impl FnOnce(),
-) -> Result<(bool, Option<ProfiledVisits>), Failure> {
+) -> Result<SeenExactly, Failure> {
     let bar = spinner("modelling");
     let seen = Cell::new(0u64);
+    let mut memory = wanted.mosaic.then(RecordedMemory::default);
     let mut watch = |block: &Block| {
         names.observe(block);
+        if let Some(memory) = &mut memory {
+            memory.run(block);
+        }
         seen.set(seen.get() + block.accesses());
         bar.set_message(format!("{} accesses", short_count(seen.get())));
     };
@@ -272,8 +299,9 @@ fn exact(
     analysis.functions = names::name_functions(&profile.outcome.instructions_rows, names);
     analysis.curve = Some(profile.curve);
     analysis.outcome = profile.outcome;
+    let windows = memory.map_or_else(Vec::new, |memory| memory.windows(&analysis.outcome, names));
     bar.finish_and_clear();
-    Ok((profile.error.is_some(), visits))
+    Ok(SeenExactly { broke_off: profile.error.is_some(), visits, windows })
 }
 
 /// Tallies samples. Tells whether the source broke off.

@@ -1,7 +1,8 @@
 //! The `compare` command: does it help?
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lookaside_runtime::compare::{ComparisonPlan, HelperTotals, Metric, PreloadedBaker, Variant};
@@ -12,7 +13,7 @@ use regex::Regex;
 
 use crate::args::compare::CompareArgs;
 use crate::clock_sampler::ClockSampler;
-use crate::plan::file::PlanFile;
+use crate::plan::file;
 use crate::preload::baker_exit::BakerExit;
 use crate::preload::library::{self, BAKER, BAKE_INSTEAD, HUGEPAGES_INSTEAD};
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
@@ -30,13 +31,12 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     let plans = plans(&variants)?;
     let metric = metric(&args.metric)?;
     let report = tempfile::NamedTempFile::new().map_err(|e| Failure::bad(format_args!("a temporary file: {e}")))?;
-    let library = variants.iter().find(|variant| variant.needs_preload()).map(|_| library::find(&BAKER)).transpose()?;
-    if library.is_some() {
+    let mut inside = None;
+    if variants.iter().any(Variant::needs_preload) {
         let bakes = variants.iter().any(|variant| matches!(variant, Variant::Inside(_)));
         let instead = if bakes { BAKE_INSTEAD } else { HUGEPAGES_INSTEAD };
-        library::check_loadable(&args.command, instead)?;
+        inside = Some(preloaded(&args.command, report.path(), instead)?);
     }
-    let inside = library.map(|file| PreloadedBaker { file, report: report.path().into(), read: read_report });
     args.output.check()?;
     let plan = ComparisonPlan {
         command: args.command.clone(),
@@ -68,13 +68,21 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     }
 }
 
+/// The library for variants that need it, which reports to that file; what to do `instead` where the program can't load
+/// it.
+pub fn preloaded(command: &[OsString], report: &Path, instead: &str) -> Result<PreloadedBaker, Failure> {
+    let file = library::find(&BAKER)?;
+    library::check_loadable(command, instead)?;
+    Ok(PreloadedBaker { file, report: report.into(), read: read_report })
+}
+
 /// The plans of huge pages that variants name.
 fn plans(variants: &[Variant]) -> Result<BTreeMap<PathBuf, Arc<dyn PlanFinder>>, Failure> {
     let files = variants.iter().filter_map(|variant| match variant {
         Variant::Planned(file) => Some(file),
         _ => None,
     });
-    files.map(|file| Ok((file.clone(), Arc::new(PlanFile::load(file)?) as Arc<dyn PlanFinder>))).collect()
+    files.map(|path| Ok((path.clone(), Arc::new(file::load(path)?) as Arc<dyn PlanFinder>))).collect()
 }
 
 /// What is to be compared.

@@ -2,6 +2,7 @@
 
 pub mod color;
 pub mod file;
+pub mod finder;
 pub mod hugepages;
 pub mod input;
 pub mod lock;

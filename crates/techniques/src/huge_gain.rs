@@ -13,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::gain_evidence::GainEvidence;
+use crate::mosaic_gain::MosaicGain;
 pub use crate::predicted_gain::{Denominator, GainPosition, PredictedGain, PredictionBasis, WALKS_AT_ONCE};
 use crate::verdict::HugePageVerdict;
 
@@ -31,6 +32,10 @@ pub struct HugeGain {
     pub measured: Option<MeasuredGain>,
     /// Where the measured ratio of user times lies to the predicted range, if there are both.
     pub place: Option<GainPosition>,
+    /// What runs with different parts of the memory huge say; `None` = they were not asked for, or can't tell (a note
+    /// says why).
+    #[serde(default)]
+    pub mosaic: Option<MosaicGain>,
 }
 
 impl HugeGain {
@@ -47,7 +52,7 @@ impl HugeGain {
         let predicted = replayed.or_else(modelled);
         let place = predicted.zip(user).map(|(predicted, user)| predicted.place(user.ratio));
         let verdict = Some(HugePageVerdict::new(evidence, predicted.as_ref()));
-        Self { verdict, predicted, faults: evidence.faults, measured, place }
+        Self { verdict, predicted, faults: evidence.faults, measured, place, mosaic: None }
     }
 }
 

@@ -2,12 +2,41 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::Args;
+use lookaside_stats::LEAST_ROUNDS;
 
 use super::model::ModelArgs;
 use super::recording::{BackendArg, GranularityArg};
 use lookaside_cli::output::OutputArgs;
+
+/// What is measured, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeasureArg {
+    /// Runs of each way that count.
+    pub rounds: u32,
+    /// With different parts of the memory in huge pages too.
+    pub mosaic: bool,
+}
+
+/// Rounds of mosaics: as few as can be significant.
+const MOSAIC_ROUNDS: u32 = LEAST_ROUNDS as u32;
+
+impl FromStr for MeasureArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mosaic, rounds) = match text.strip_prefix("mosaic") {
+            Some("") => return Ok(Self { rounds: MOSAIC_ROUNDS, mosaic: true }),
+            Some(rest) => (true, rest.strip_prefix(':')),
+            None => (false, Some(text)),
+        };
+        let rounds = rounds.and_then(|rounds| rounds.parse().ok()).filter(|rounds| (1..=10_000).contains(rounds));
+        let rounds = rounds.ok_or("give a number of rounds from 1 to 10000, mosaic, or mosaic:ROUNDS")?;
+        Ok(Self { rounds, mosaic })
+    }
+}
 
 #[derive(Args)]
 pub struct AnalyzeArgs {
@@ -40,10 +69,11 @@ pub struct AnalyzeArgs {
     #[arg(long)]
     pub what_if: bool,
     /// Also run the program natively with and without huge pages, and show the measured gain beside the predicted one;
-    /// ROUNDS runs of each after one warm-up [default with no value: 10]
-    #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "10",
-          conflicts_with_all = ["trace", "pid"], value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub measure: Option<u32>,
+    /// ROUNDS runs of each after one warm-up [default with no value: 10]. mosaic also runs it with different parts of
+    /// its memory in huge pages, and says how many windows of 2 MiB gain how much [default for ROUNDS: 5]
+    #[arg(long, value_name = "ROUNDS|mosaic[:ROUNDS]", num_args = 0..=1, require_equals = true,
+          default_missing_value = "10", conflicts_with_all = ["trace", "pid"])]
+    pub measure: Option<MeasureArg>,
     /// Install what is missing without asking
     #[arg(long, short)]
     pub yes: bool,

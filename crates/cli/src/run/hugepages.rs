@@ -7,14 +7,15 @@ use lookaside_runtime::hugepages::{self, CollapseSide};
 use lookaside_views::hugepages_live;
 
 use crate::clock_sampler::ClockSampler;
-use crate::plan::file::PlanFile;
+use crate::plan::file;
+use crate::plan::finder::WindowFinder;
 use lookaside_cli::exit::Failure;
 
 /// How huge pages are to be made, and from where; what stands in their way is found before the program starts.
 pub fn settings(text: &str) -> Result<(HugeSettings, CollapseSide), Failure> {
     let bad = |e: hugepages::HugePageError| Failure::bad(format_args!("--hugepages: {e}"));
     let settings = match hugepages::names_plan(text) {
-        true => HugeSettings::Plan(PlanFile::load(Path::new(text))?),
+        true => HugeSettings::Plan(file::load(Path::new(text))?),
         false => HugeSettings::Auto(text.parse().map_err(bad)?),
     };
     Ok((settings, hugepages::collapse_side().map_err(bad)?))
@@ -23,7 +24,7 @@ pub fn settings(text: &str) -> Result<(HugeSettings, CollapseSide), Failure> {
 /// How huge pages are to be made.
 pub enum HugeSettings {
     Auto(hugepages::HugePageSettings),
-    Plan(PlanFile),
+    Plan(WindowFinder),
 }
 
 impl HugeSettings {

@@ -123,6 +123,65 @@ fn the_text_and_the_page_have_both() {
     );
 }
 
+/// Whether memory of another process can be made huge here, as runs of mosaics need it.
+fn collapses() -> bool {
+    let side = lookaside_runtime::hugepages::collapse_side();
+    if let Err(why) = &side {
+        eprintln!("LEFT OUT: {why}");
+    }
+    side.is_ok()
+}
+
+#[test]
+fn a_mosaic_has_runs_with_parts_of_the_memory_huge() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(program) = compile(folder.path(), "reads", READS, &["-O2"]) else { return };
+    if !ready() || !collapses() {
+        return;
+    }
+    let program = program.to_str().expect("text path");
+    let arguments = ["analyze", "--machine", "skylake", "--exact", "--json", "--measure=mosaic:1", "--"];
+    let output = run(&[&arguments[..], &[program, "10000000"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    let (mosaic, notes) = (&found["huge_gain"]["mosaic"], found["notes"].to_string());
+    assert_eq!(found["huge_gain"]["measured"]["rounds"], 1, "{notes}");
+    if mosaic.is_null() {
+        // Where others take the CPU, windows become huge too late to say anything.
+        assert!(notes.contains("mosaic: can't tell: "), "{notes}");
+        return;
+    }
+    let rows = mosaic["mosaics"].as_array().expect("rows");
+    let windows = |row: &Value| row["windows"].as_u64().expect("a count");
+    assert_eq!((rows.len(), mosaic["rounds"].as_u64(), windows(&rows[0])), (9, Some(1), 0), "{mosaic}");
+    // 64 MiB lie in 31 or 32 whole windows, all alike.
+    assert!((31..=32).contains(&windows(&rows[1])) && mosaic["windows"] == rows[1]["windows"], "{mosaic}");
+    assert!(mosaic["windows_share"].as_f64().is_some_and(|share| share > 0.9 && share <= 1.0), "{mosaic}");
+    for row in rows {
+        assert!(row["covered"].as_f64().is_some_and(|share| (0.0..=1.0).contains(&share)), "{row}");
+        assert!(row["user_seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{row}");
+        assert!(row["left_out_seconds"].is_f64(), "{row}");
+    }
+    assert_eq!(
+        (windows(&rows[5]) + windows(&rows[6]), windows(&rows[7]) + windows(&rows[8])),
+        (windows(&rows[1]), windows(&rows[1])),
+        "halves"
+    );
+}
+
+#[test]
+fn a_mosaic_of_a_program_without_memory_cannot_tell() {
+    if !ready() || !collapses() {
+        return;
+    }
+    let output = run(&["analyze", "--machine", "skylake", "--exact", "--json", "--measure=mosaic:1", "--", "true"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let found = json(&stdout(&output));
+    assert!(found["huge_gain"]["mosaic"].is_null());
+    let notes = found["notes"].to_string();
+    assert!(notes.contains("mosaic: can't tell: ") && notes.contains("too few"), "{notes}");
+}
+
 #[test]
 fn a_program_that_fails_is_not_measured() {
     if !ready() {
@@ -170,8 +229,10 @@ fn a_signal_while_it_measures_keeps_what_is_known() {
 
 #[test]
 fn what_cannot_be_measured_is_said_before_anything_runs() {
-    for measure in ["--measure=0", "--measure=x", "--measure=10001"] {
-        assert_eq!(run(&["analyze", measure, "--", "true"]).status.code(), Some(2), "{measure}");
+    for measure in ["--measure=0", "--measure=x", "--measure=10001", "--measure=mosaic:0", "--measure=mosaics"] {
+        let refused = run(&["analyze", measure, "--", "true"]);
+        assert_eq!(refused.status.code(), Some(2), "{measure}");
+        assert!(stderr(&refused).contains("mosaic:ROUNDS"), "{}", stderr(&refused));
     }
     for other in [["--trace", "x.lkt"], ["--pid", "1"]] {
         assert_eq!(run(&["analyze", "--measure", other[0], other[1]]).status.code(), Some(2), "{other:?}");

@@ -27,7 +27,7 @@ pub use choose::{
 pub use collapse::{collapse_side, CollapseHandle, CollapseResult, CollapseSide, LEAST_PAUSE};
 pub use error::HugePageError;
 pub use pages::ProcessMemory;
-pub use planned::{AppliedPlan, PlanApplier, PlanFinder, PlannedRegion};
+pub use planned::{AppliedPlan, FoundWindow, PlanApplier, PlanFinder, PlannedRegion};
 pub use promote::{promote, PromotionReport, PromotionRequest, WindowRow};
 pub use referenced::{ReferencedBytes, INTERVAL};
 pub use sampler::{AddressSampler, ObservedBy};

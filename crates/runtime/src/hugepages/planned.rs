@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lookaside_host::Process;
 use schemars::JsonSchema;
@@ -14,19 +14,29 @@ use super::collapse::{CollapseHandle, CollapseResult, CollapseSide};
 use super::pages::ProcessMemory;
 use super::windows::WINDOW_PAGES;
 
-/// First look at the program, and each next one after twice as long, up to the last.
-const FIRST_LOOK: Duration = Duration::from_millis(100);
+/// First look at the program, and each next one after twice as long, up to the last: what a short program has is found
+/// within a tenth of its run, and a long one is not looked at for ever.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
 const LAST_LOOK: Duration = Duration::from_secs(1);
 /// How soon the end of the program is heeded.
 const STEP: Duration = Duration::from_millis(20);
 
 /// Where a region of a plan is in the running program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PlannedRegion {
     /// What the plan calls it; one place a name.
     pub region: String,
-    /// First bytes of the windows in it to make huge; or why it is not there, or not what was planned for.
-    pub windows: Result<Vec<u64>, String>,
+    /// The windows in it to make huge; or why it is not there, or not what was planned for.
+    pub windows: Result<Vec<FoundWindow>, String>,
+}
+
+/// A window of the running program that is to be huge.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FoundWindow {
+    /// First byte.
+    pub start: u64,
+    /// Translation cycles of the model that the plan has for it.
+    pub cycles: f64,
 }
 
 /// Finds a plan's regions. The plan is another room's: whoever starts this brings it.
@@ -36,7 +46,7 @@ pub trait PlanFinder: Send + Sync {
 }
 
 /// What became of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
 pub struct AppliedPlan {
     /// Who makes the huge pages; absent: none was to be made.
     pub way: Option<CollapseSide>,
@@ -44,6 +54,11 @@ pub struct AppliedPlan {
     pub found: usize,
     /// Of these, made huge.
     pub collapsed: usize,
+    /// Translation cycles of the model that the plan has for those that were huge at last.
+    pub huge_cycles: f64,
+    /// The same, each window's multiplied by the seconds from the start until it was seen huge: over `huge_cycles`, the
+    /// mean time at which they became huge.
+    pub huge_cycle_seconds: f64,
     /// Bytes in memory that this added.
     pub bloat_bytes: u64,
     /// The longest call: page faults of the program may have waited as long.
@@ -73,7 +88,7 @@ impl PlanApplier {
         let stopped = Arc::clone(&stop);
         let beside = std::thread::Builder::new().name("hugepages".into());
         let thread = beside.spawn(move || {
-            let mut state = ApplierState::default();
+            let mut state = ApplierState::begin();
             let mut wait = FIRST_LOOK;
             while pause(wait, &stopped) {
                 wait = (wait * 2).min(LAST_LOOK);
@@ -102,8 +117,8 @@ fn pause(time: Duration, stopped: &AtomicBool) -> bool {
     !stopped.load(Ordering::SeqCst)
 }
 
-#[derive(Default)]
 struct ApplierState {
+    began: Instant,
     done: AppliedPlan,
     /// Regions that were found once.
     there: BTreeSet<String>,
@@ -116,20 +131,25 @@ struct ApplierState {
 }
 
 impl ApplierState {
+    fn begin() -> Self {
+        let (done, there, filled) = Default::default();
+        Self { began: Instant::now(), done, there, found: BTreeSet::new(), settled: BTreeSet::new(), filled }
+    }
+
     fn look(&mut self, pid: u32, plan: &dyn PlanFinder, stopped: &AtomicBool) {
         // A program that has ended, or may not be looked at, is found out by the handle.
         let Ok(maps) = Process::of(pid).maps_text() else { return };
         if maps.is_empty() {
             return;
         }
-        let mut open: Vec<u64> = Vec::new();
+        let mut open: Vec<FoundWindow> = Vec::new();
         for PlannedRegion { region, windows } in plan.find(&maps) {
             match windows {
                 Ok(windows) => {
                     self.done.changed.remove(&region);
                     self.there.insert(region);
-                    self.found.extend(&windows);
-                    open.extend(windows.into_iter().filter(|start| !self.settled.contains(start)));
+                    self.found.extend(windows.iter().map(|window| window.start));
+                    open.extend(windows.into_iter().filter(|window| !self.settled.contains(&window.start)));
                 }
                 Err(why) if !self.there.contains(&region) => {
                     self.done.changed.insert(region, why);
@@ -149,9 +169,10 @@ impl ApplierState {
             }
         };
         self.done.way = Some(handle.way());
-        for start in open {
+        for FoundWindow { start, cycles } in open {
             let Some(window) = memory.window(start) else { continue };
             if window.is_huge() {
+                self.is_huge(cycles);
                 self.settled.insert(start);
                 continue;
             }
@@ -168,6 +189,7 @@ impl ApplierState {
             match tried {
                 CollapseResult::Collapsed { .. } => {
                     self.done.collapsed += 1;
+                    self.is_huge(cycles);
                     self.done.bloat_bytes += window.bloat_bytes();
                 }
                 // The program is stopped: all are tried again at the next look.
@@ -179,6 +201,12 @@ impl ApplierState {
             }
             self.settled.insert(start);
         }
+    }
+
+    /// From now on one more window is huge.
+    fn is_huge(&mut self, cycles: f64) {
+        self.done.huge_cycles += cycles;
+        self.done.huge_cycle_seconds += cycles * self.began.elapsed().as_secs_f64();
     }
 
     fn done(self) -> AppliedPlan {

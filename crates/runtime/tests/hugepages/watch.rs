@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lookaside_runtime::hugepages::{HugePageWatch, ObservedBy, PlanApplier, PlanFinder, PlannedRegion};
+use lookaside_runtime::hugepages::{FoundWindow, HugePageWatch, ObservedBy, PlanApplier, PlanFinder, PlannedRegion};
 
 use crate::live::Sees;
 use crate::support::{can_collapse, Obedient};
@@ -71,10 +71,11 @@ fn a_plans_windows_become_huge_as_they_come_into_being() {
         fn find(&self, maps: &str) -> Vec<PlannedRegion> {
             assert!(maps.contains(" rw-p "), "a listing");
             let later = self.1.load(Ordering::SeqCst);
-            let windows = if later { Ok(vec![self.0 + 7 * HUGE]) } else { Err("not there yet".into()) };
+            let window = |n: u64| FoundWindow { start: self.0 + n * HUGE, cycles: n as f64 };
+            let windows = if later { Ok(vec![window(7)]) } else { Err("not there yet".into()) };
             let place = |region: &str, windows| PlannedRegion { region: region.into(), windows };
             // The last window is half empty, and nobody fills it.
-            let first = vec![self.0 + 2 * HUGE, self.0 + 31 * HUGE];
+            let first = vec![window(2), window(31)];
             vec![
                 place("first", Ok(first)),
                 place("second", windows),
@@ -87,6 +88,7 @@ fn a_plans_windows_become_huge_as_they_come_into_being() {
     }
     let mut child = Obedient::start();
     let (sum, later) = (child.tell("sum"), Arc::new(AtomicBool::new(false)));
+    let began = Instant::now();
     let apply = PlanApplier::start(child.pid(), Arc::new(Two(child.at, Arc::clone(&later)))).expect("a thread");
     until("two windows", || child.huge_bytes() == 2 * HUGE);
     later.store(true, Ordering::SeqCst);
@@ -97,5 +99,9 @@ fn a_plans_windows_become_huge_as_they_come_into_being() {
     let changed: Vec<_> = done.changed.iter().map(|(region, why)| (region.as_str(), why.as_str())).collect();
     assert_eq!(changed, [("third", "two of that size, planned was one")]);
     assert!(done.refused.is_empty() && done.longest_call_nanos > 0);
+    assert_eq!(done.huge_cycles, 40.0);
+    // No window became huge before the first look, and none after this.
+    let seconds = done.huge_cycle_seconds / done.huge_cycles;
+    assert!(0.02 < seconds && seconds < began.elapsed().as_secs_f64(), "{done:?}");
     child.end();
 }

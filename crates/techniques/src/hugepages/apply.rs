@@ -9,6 +9,7 @@ use lookaside_trace::{MapSource, Region};
 
 use super::plan::{PlannedWindow, WindowRegion};
 use super::WINDOW_BYTES;
+use crate::lock::maps::ListedMapping;
 
 /// A window of another run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +69,16 @@ pub fn aligned_windows(planned: &[Range<u64>], region: Range<u64>) -> Vec<Aligne
 /// Where a planned window's bytes lie in a region of another run: as far from its start; in a stack, which grows downwards, from its
 /// end. `None` where that is no place in it, or the plan knows no region.
 pub fn planned_range(window: &PlannedWindow, actual: Range<u64>) -> Option<Range<u64>> {
-    let region = window.region.as_ref()?;
-    let start = match region.mapping.source {
-        MapSource::Stack => actual.end.checked_sub(region.mapping.end.checked_sub(window.address)?)?,
-        _ => actual.start.checked_add(region.offset_bytes)?,
+    range_in(&window.region.as_ref()?.mapping, window.address, window.bytes, actual)
+}
+
+/// The same of bytes at an address of the recorded run, in a mapping of it.
+pub fn range_in(mapping: &ListedMapping, address: u64, bytes: u64, actual: Range<u64>) -> Option<Range<u64>> {
+    let start = match mapping.source {
+        MapSource::Stack => actual.end.checked_sub(mapping.end.checked_sub(address)?)?,
+        _ => actual.start.checked_add(address.checked_sub(mapping.start)?)?,
     };
-    let range = start..start.checked_add(window.bytes)?;
+    let range = start..start.checked_add(bytes)?;
     (range.start < actual.end && range.end > actual.start).then_some(range)
 }
 

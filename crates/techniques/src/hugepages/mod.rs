@@ -3,12 +3,14 @@
 //! What TLB lockdown ([`crate::lock`]) does with four entries, with the means of today: a huge page holds 512 base pages in one
 //! TLB entry, but costs a copy, zeroing, and memory that nobody touched. [`regions`] finds the aligned windows of address space
 //! that can be huge, [`profile`] counts what each costs, [`select`] chooses, [`cost`] prices a collapse, [`plan`] puts it side
-//! by side, as a file ([`file`](mod@file)), and [`apply`] finds a plan's windows in another run.
+//! by side, as a file ([`file`](mod@file)), and [`apply`] finds a plan's windows in another run. [`mosaic`] is another way to ask:
+//! runs with different windows huge, and a model fitted on them.
 
 pub mod apply;
 pub mod bench;
 pub mod cost;
 pub mod file;
+pub mod mosaic;
 pub mod native;
 pub mod plan;
 pub mod planner;

@@ -9,10 +9,10 @@ use super::bench::HugePageBench;
 use super::cost::{bloat_bytes, collapse_cycles, PAGES};
 use super::plan::{Effect, HugeChoice, HugePlan, PlannedWindow, WindowRegion};
 use super::profile::{HugeProfile, Reach, WindowCounts};
-use super::regions::WindowLocation;
+use super::regions::{KnownRegions, WindowLocation};
 use super::select::{candidates, gain, ranked, ChosenWindow, WindowSelector};
 use super::{Window, BASE_BYTES, WINDOW_BYTES};
-use crate::lock::maps::ListedMapping;
+use crate::lock::maps::{ListedMapping, Maps};
 use crate::lock::planner::allocation;
 use crate::names::{mapping_name, Namer};
 use crate::plan::{Coverage, PlanError, Planner};
@@ -193,14 +193,24 @@ impl WindowNames<'_> {
     }
 
     fn region(&self, window: Window) -> Option<WindowRegion> {
-        let (process, maps) = (window.process, &self.profile.maps);
-        let WindowLocation::In(region) = self.profile.regions.find(window) else { return None };
-        let (nth, equals) = self.profile.regions.among_equals(process, &region);
-        let made = maps.find(process, window.addr);
-        let name = mapping_name(process, &region.source, made.map_or(&[], |made| maps.site(process, made)), self.namer);
-        let site = made.map_or(0, |made| made.site);
-        let mapping =
-            ListedMapping { start: region.start, end: region.end, prot: region.prot, source: region.source, site };
-        Some(WindowRegion { name, offset_bytes: window.addr - mapping.start, nth, equals, mapping })
+        window_region(&self.profile.regions, &self.profile.maps, self.namer, window)
     }
+}
+
+/// Where a window lies, so that it can be found in another run; `None` = in no region that is known.
+pub(super) fn window_region(
+    regions: &KnownRegions,
+    maps: &Maps,
+    namer: &dyn Namer,
+    window: Window,
+) -> Option<WindowRegion> {
+    let process = window.process;
+    let WindowLocation::In(region) = regions.find(window) else { return None };
+    let (nth, equals) = regions.among_equals(process, &region);
+    let made = maps.find(process, window.addr);
+    let name = mapping_name(process, &region.source, made.map_or(&[], |made| maps.site(process, made)), namer);
+    let site = made.map_or(0, |made| made.site);
+    let mapping =
+        ListedMapping { start: region.start, end: region.end, prot: region.prot, source: region.source, site };
+    Some(WindowRegion { name, offset_bytes: window.addr - mapping.start, nth, equals, mapping })
 }

@@ -117,7 +117,7 @@ fn stacks_are_memory(block: &mut Block) {
 }
 
 /// Windows that can be huge, what they are of all, and whether some lie in a process without a map.
-fn count(outcome: &Outcome, regions: &KnownRegions) -> (Vec<WindowCounts>, Reach, bool) {
+pub(super) fn count(outcome: &Outcome, regions: &KnownRegions) -> (Vec<WindowCounts>, Reach, bool) {
     let mut windows: BTreeMap<Window, (WindowCounts, WindowLocation)> = BTreeMap::new();
     let mut pages: Vec<_> = outcome.pages.iter().collect();
     pages.sort_by_key(|page| (page.process, page.addr));

@@ -8,8 +8,9 @@ use lookaside_techniques::huge_gain::{
 use lookaside_techniques::{Analysis, RemedyKind};
 use lookaside_timing::{FaultBill, NativeClock, ReplayTimes, SavedSeconds};
 
+use super::mosaic;
 use super::seeing::is_sampled;
-use super::totals::near;
+use super::totals::{near, times};
 
 /// How the model's range is to be read.
 const MODEL_LEAD: &str =
@@ -38,6 +39,9 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     if let Some(measured) = &gain.measured {
         facts.extend(measurement(gain, measured).map(|words| fact("measured", words)));
+    }
+    if let Some(mosaic) = &gain.mosaic {
+        facts.push(fact("mosaic", mosaic::answer(mosaic)));
     }
     let lead = if by_model { MODEL_LEAD } else { REPLAY_LEAD };
     Section::unheaded("Will huge pages help?").lead(lead).with(facts)
@@ -156,13 +160,5 @@ fn paint(time: &TimeRatio) -> Paint {
         false => Paint::Plain,
         true if time.ratio > 1.0 => Paint::Good,
         true => Paint::Bad,
-    }
-}
-
-/// A ratio of times, as `compare` writes it.
-fn times(ratio: f64) -> String {
-    match ratio {
-        ratio if ratio.abs() < 1000.0 => format!("{ratio:.3}"),
-        large => num::short(large),
     }
 }

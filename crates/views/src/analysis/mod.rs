@@ -6,6 +6,7 @@ mod curve;
 mod gain;
 mod heat;
 mod method;
+mod mosaic;
 mod remedies;
 mod rows;
 mod seeing;
@@ -35,6 +36,7 @@ pub fn view(analysis: &Analysis) -> Document {
     document.pair(curve::section(analysis), causes::section(analysis, CauseKind::Regions));
     document.section(remedies::section(analysis));
     document.section(gain::section(analysis));
+    document.section(mosaic::section(analysis));
     document.section(curve::by_sets(analysis).only(Medium::Page));
     document.section(cost::walk_references(analysis).only(Medium::Page));
     document.section(heat::section(analysis).only(Medium::Page));

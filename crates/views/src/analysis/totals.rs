@@ -73,8 +73,11 @@ pub fn share(analysis: &Analysis, row: &NamedCost) -> f64 {
 pub struct Savings {
     /// Of translation cycles, 1 = all; negative = it costs.
     pub of_translation: f64,
-    /// Of all modelled cycles: what translation is of them, times the above. One scale, whatever part of the run the
-    /// row was computed over.
+    /// The ends of its 95 % interval, the lower first; `None` = there is none: the run was computed whole, or it can't be
+    /// told.
+    pub interval: Option<[f64; 2]>,
+    /// Of all modelled cycles: what translation is of them, times the saving of translation cycles. One scale, whatever
+    /// part of the run the row was computed over.
     pub of_all: f64,
     /// Walks with it in walks without it.
     pub walks_left: f64,
@@ -83,11 +86,11 @@ pub struct Savings {
 impl Savings {
     /// Of one remedy, in a run of these totals.
     pub fn of(remedy: &Remedy, totals: &Totals) -> Self {
-        let saved = remedy.base_translation_cycles - remedy.translation_cycles;
-        let of_translation = num::share(saved, remedy.base_translation_cycles);
+        let ends = remedy.least_saved_share.zip(remedy.most_saved_share);
         Self {
-            of_translation,
-            of_all: of_translation * totals.share,
+            of_translation: remedy.saved_share,
+            interval: ends.map(|(least, most)| [least, most]).filter(|_| remedy.windows > 0),
+            of_all: remedy.saved_share * totals.share,
             walks_left: num::share(remedy.walks as f64, remedy.base_walks as f64),
         }
     }
@@ -99,5 +102,13 @@ pub fn near(remedy: &Remedy) -> &'static str {
         "≈\u{a0}"
     } else {
         ""
+    }
+}
+
+/// A ratio of times, as `compare` writes it.
+pub fn times(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio.abs() < 1000.0 => format!("{ratio:.3}"),
+        large => num::short(large),
     }
 }

@@ -85,6 +85,8 @@ pub fn machine() -> Machine {
         stream: None,
         context_switch: ContextSwitch::default(),
         disturbances: Vec::new(),
+        timing: None,
+        origins: Default::default(),
         not_determined: vec!["replacement of the second level: no public source; LRU assumed".into()],
     }
 }
@@ -293,6 +295,10 @@ fn remedy(kind: RemedyKind, what: &str, translation: f64, walks: u64, how: &str,
         walks: (walks as f64 * share) as u64,
         base_walks: ((base.data.cost.walks + base.fetch.cost.walks) as f64 * share) as u64,
         base_modelled_cycles: base.modelled_cycles() * share,
+        saved_share: 1.0 - translation,
+        least_saved_share: Some(1.0 - translation - if share < 1.0 { 0.02 } else { 0.0 }),
+        most_saved_share: Some((1.0 - translation + if share < 1.0 { 0.02 } else { 0.0 }).min(1.0)),
+        windows: if share < 1.0 { 16 } else { 0 },
         accesses: (base.data.accesses as f64 * share) as u64,
         accesses_share: share,
         approximate: false,
@@ -374,7 +380,7 @@ fn without_gain() -> Analysis {
         ],
         remedies: vec![
             remedy(RemedyKind::HugeEverywhere, "huge pages everywhere", 0.061, 1_400_000, "glibc: GLIBC_TUNABLES=glibc.malloc.hugetlb=1; or echo always > /sys/kernel/mm/transparent_hugepage/enabled", "memory bloat and fault cost are not counted", 1.0),
-            remedy(RemedyKind::HugeWhereHot, "huge pages for the 2 hottest regions", 0.12, 9_800_000, "madvise(MADV_HUGEPAGE) on build_table (join.c:88) and read_rows (csv.c:203)", "", 1.0),
+            remedy(RemedyKind::HugeWhereHot, "huge pages for the 1076 best windows", 0.12, 9_800_000, "lookaside run --hugepages=auto:1076 -- CMD; or madvise(MADV_HUGEPAGE) on build_table (join.c:88) and read_rows (csv.c:203)", "", 1.0),
             remedy(RemedyKind::WalksHitLastCache, "walks that always hit the l3", 0.71, 160_260_000, "a baker on another core (lookaside run --bake)", "best case: no cost of the helper", 1.0),
             remedy(RemedyKind::LargerTlb, "twice the STLB (l2-a, l2-b: 1024 → 2048 entries each)", 0.83, 121_000_000, "", "other hardware", 0.62),
             remedy(RemedyKind::LockedPages, "the 8 best pages locked", 0.998, 160_000_000, "", "golden-cove has no lockable entries", 0.62),

@@ -162,6 +162,8 @@ fn regions_that_are_not_as_planned_are_named() {
         way: Some(CollapseSide::Outside),
         found: 5,
         collapsed: 3,
+        huge_cycles: 3e6,
+        huge_cycle_seconds: 1e6,
         bloat_bytes: 1 << 20,
         longest_call_nanos: 1_500_000,
         refused: [("fragmented".to_string(), 1)].into(),

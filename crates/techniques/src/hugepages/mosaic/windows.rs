@@ -1,0 +1,56 @@
+//! The windows of a recorded run that mosaics are made of.
+
+use lookaside_engine::Outcome;
+use lookaside_trace::Block;
+
+use crate::hugepages::plan::WindowRegion;
+use crate::hugepages::planner::window_region;
+use crate::hugepages::profile::count;
+use crate::hugepages::regions::Regions;
+use crate::lock::maps::Maps;
+use crate::names::Namer;
+
+/// A window that costs something in the model, and where to find it in another run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MosaicWindow {
+    /// First byte in the recorded run.
+    pub address: u64,
+    /// The region that holds it.
+    pub region: WindowRegion,
+    /// Translation cycles of its accesses with small pages, in the model.
+    pub cycles: f64,
+}
+
+/// The memory maps of a run, while its blocks go by.
+#[derive(Clone, Debug, Default)]
+pub struct RecordedMemory {
+    regions: Regions,
+    maps: Maps,
+    /// The program itself, not what it starts: the process of the first block.
+    process: Option<u32>,
+}
+
+impl RecordedMemory {
+    /// Learns a block's events.
+    pub fn run(&mut self, block: &Block) {
+        self.process.get_or_insert(block.process);
+        self.regions.run(block);
+        self.maps.run(block);
+    }
+
+    /// The program's own windows that cost something and can be huge, dearest first; the lower first of equal ones.
+    /// `outcome` is of the model run over the same blocks, with small pages and a row for each page.
+    pub fn windows(self, outcome: &Outcome, namer: &dyn Namer) -> Vec<MosaicWindow> {
+        let Some(process) = self.process else { return Vec::new() };
+        let known = self.regions.finish();
+        let (counts, _, _) = count(outcome, &known);
+        let own = counts.into_iter().filter(|counts| counts.window.process == process && counts.cycles > 0.0);
+        let placed = own.filter_map(|counts| {
+            let region = window_region(&known, &self.maps, namer, counts.window)?;
+            Some(MosaicWindow { address: counts.window.addr, region, cycles: counts.cycles })
+        });
+        let mut windows: Vec<MosaicWindow> = placed.collect();
+        windows.sort_by(|a, b| b.cycles.total_cmp(&a.cycles).then(a.address.cmp(&b.address)));
+        windows
+    }
+}
