@@ -22,6 +22,7 @@
 mod affinity;
 mod cpus;
 mod error;
+mod frames;
 #[cfg(target_os = "linux")]
 mod held_file;
 #[cfg(target_os = "linux")]
@@ -43,6 +44,7 @@ mod vma;
 pub use affinity::{allowed_cpus, bind_to, current_cpu, Pinned};
 pub use cpus::{CacheKind, CpuCache, CpuTopology};
 pub use error::{FileProblem, HostError};
+pub use frames::FrameScatter;
 #[cfg(target_os = "linux")]
 pub use held_file::{mount_id, HeldFile};
 #[cfg(target_os = "linux")]

@@ -41,6 +41,13 @@ pub struct ReplayTimes {
     pub windows: u32,
     /// Bytes of memory that huge pages backed.
     pub huge_bytes: u64,
+    /// How scattered the held frames were: blocks of eight frames side by side that they lay in ÷ the fewest, from 1 to 8;
+    /// `None` = that may not be seen.
+    #[serde(default)]
+    pub held_scatter: Option<f64>,
+    /// The same of the native run's anonymous memory, when it had most.
+    #[serde(default)]
+    pub program_scatter: Option<f64>,
     /// What the first touches of the replay's memory took.
     pub faults: FaultCosts,
     /// Seconds that the replay took in all.

@@ -1,15 +1,18 @@
 //! The program's own clock, and its accesses replayed: what `lookaside-timing` makes seconds of.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use lookaside_capture::{native_run, ChildEnd, NativeRun};
 use lookaside_engine::Setup;
+use lookaside_host::FrameScatter;
 use lookaside_probe::{replay, HeldFrames, ReplayBudget, ReplayError};
 use lookaside_techniques::huge_gain::GainEvidence;
 use lookaside_techniques::{Analysis, ChildExit, ProfiledVisits};
 use lookaside_timing::{attribute, saved, FaultBill, NativeClock, ReplayTimes, SavedSeconds, SiteTime};
 
+use super::frame_watch::FrameWatch;
 use super::input::SecondInput;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
@@ -48,11 +51,11 @@ impl NativeTiming {
     ) -> Self {
         // The program gets the frames that it would get by itself, and gives them back.
         drop(held);
-        let run = match natively(command, input, interrupt) {
-            Ok(run) => run,
+        let (run, frames) = match natively(command, input, interrupt) {
+            Ok(ran) => ran,
             Err(e) => return Self::without(format!("the native run failed: {}", e.line)),
         };
-        let held = HeldFrames::hold();
+        let held = HeldFrames::hold().as_scattered_as(frames);
         if interrupt.asked() {
             return Self::without("interrupted before its native run had ended");
         }
@@ -80,7 +83,8 @@ impl NativeTiming {
         let bill = |costs| FaultBill::new(visits.small_pages, visits.huge_pages, run, costs);
         let bar = spinner("replaying its accesses");
         let available = lookaside_host::available_bytes().unwrap_or(0);
-        let budget = ReplayBudget { time: REPLAY_TIME, bytes: (available as f64 * REPLAY_MEMORY) as u64 };
+        let bytes = (available as f64 * REPLAY_MEMORY) as u64;
+        let budget = ReplayBudget { time: REPLAY_TIME, bytes, threads: busy_threads(&clock) };
         let replayed = replay(&visits.run, held, budget, &|| interrupt.asked());
         bar.finish_and_clear();
         let (replay, saved, faults) = match replayed {
@@ -115,13 +119,23 @@ impl NativeTiming {
     }
 }
 
-fn natively(command: &[OsString], input: SecondInput, interrupt: &Interrupt) -> Result<NativeRun, Failure> {
+/// Its native run, and how scattered its frames were.
+fn natively(
+    command: &[OsString],
+    input: SecondInput,
+    interrupt: &Interrupt,
+) -> Result<(NativeRun, Option<FrameScatter>), Failure> {
     let input = input.take().map_err(|e| Failure::bad(format_args!("its input could not be kept: {e}")))?;
     let bar = spinner("running it by itself");
-    let run = native_run(command, input, &mut |control| interrupt.watch(control, true));
+    let mut frames = None;
+    let run = native_run(command, input, &mut |control| {
+        frames = FrameWatch::start(control.pid()).ok();
+        interrupt.watch(control, true);
+    });
     interrupt.unwatch();
     bar.finish_and_clear();
-    Ok(run?)
+    let scatter = frames.and_then(FrameWatch::end);
+    Ok((run?, scatter))
 }
 
 fn exit_of(end: ChildEnd) -> Option<ChildExit> {
@@ -129,6 +143,17 @@ fn exit_of(end: ChildEnd) -> Option<ChildExit> {
         ChildEnd::Code(code) => Some(ChildExit::Code(code)),
         ChildEnd::Signal(signal) => Some(ChildExit::Signal(signal)),
         ChildEnd::Detached => None,
+    }
+}
+
+/// Threads that the program kept busy in the mean, and that can run at a time.
+fn busy_threads(clock: &NativeClock) -> usize {
+    let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let busy = (clock.user_seconds / clock.wall_seconds).round();
+    if busy >= 1.0 {
+        (busy as usize).min(cpus)
+    } else {
+        1
     }
 }
 

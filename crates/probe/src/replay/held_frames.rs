@@ -1,5 +1,7 @@
 //! Frames that a program would get, held while others could take them.
 
+use lookaside_host::{FrameScatter, Process};
+
 use super::error::ReplayError;
 use super::replay_area::{ReplayArea, HUGE, SMALL};
 
@@ -18,7 +20,10 @@ const MOST_BYTES: u64 = 1 << 30;
 pub struct HeldFrames {
     held: Option<ReplayArea>,
     pages: u64,
-    given: u64,
+    /// The next to be given.
+    next: u64,
+    /// How scattered those that are given shall be, if that is known.
+    wanted: Option<FrameScatter>,
 }
 
 impl HeldFrames {
@@ -32,22 +37,61 @@ impl HeldFrames {
 
     /// So many frames; none where they can't be had.
     fn of_pages(pages: u64) -> Self {
-        hold(pages).map_or(Self::none(), |held| Self { held: Some(held), pages, given: 0 })
+        hold(pages).map_or(Self::none(), |held| Self { held: Some(held), pages, ..Self::none() })
     }
 
     /// None are held.
     pub fn none() -> Self {
-        Self { held: None, pages: 0, given: 0 }
+        Self { held: None, pages: 0, next: 0, wanted: None }
+    }
+
+    /// Of the frames that are held, those shall be given that are as scattered as these. Without it, the first.
+    #[must_use]
+    pub fn as_scattered_as(self, wanted: Option<FrameScatter>) -> Self {
+        Self { wanted, ..self }
+    }
+
+    /// How scattered they shall be.
+    pub(super) fn wanted(&self) -> Option<FrameScatter> {
+        self.wanted
+    }
+
+    /// Before so many are given: goes to the place in the order from which on they are as scattered as was wanted. How
+    /// scattered they are then; `None` where that may not be seen.
+    pub(super) fn begin(&mut self, count: u64) -> Option<FrameScatter> {
+        let held = self.held.as_ref()?;
+        let frames =
+            Process::own().frames(held.base(), self.pages).filter(|frames| frames.len() as u64 == self.pages)?;
+        let count = (count as usize).min(frames.len());
+        let last = frames.len() - count;
+        let first = self.wanted.map_or(0, |wanted| nearest(&frames, count, last, wanted.times_fewest()));
+        self.next = first as u64;
+        FrameScatter::of(&frames[first..first + count])
     }
 
     /// Gives the next frame back to the kernel, which hands out first what was given back last on the same CPU: whoever
     /// touches a page now gets it. Whether there was one.
     pub fn give(&mut self) -> bool {
-        let Some(held) = self.held.as_ref().filter(|_| self.given < self.pages) else { return false };
-        held.advise(self.given * SMALL, SMALL, libc::MADV_DONTNEED);
-        self.given += 1;
+        let Some(held) = self.held.as_ref().filter(|_| self.next < self.pages) else { return false };
+        held.advise(self.next * SMALL, SMALL, libc::MADV_DONTNEED);
+        self.next += 1;
         true
     }
+}
+
+/// Where, up to `last`, `count` frames begin whose scatter is nearest to the one wanted; of equal places the first.
+fn nearest(frames: &[u64], count: usize, last: usize, wanted: f64) -> usize {
+    /// Places are tried so far from each other: 4 MiB of frames.
+    const STEP: usize = 1024;
+    let off = |first: usize| {
+        let of = FrameScatter::of(&frames[first..first + count]);
+        of.map_or(f64::INFINITY, |scatter| (scatter.times_fewest() - wanted).abs())
+    };
+    (0..=last)
+        .step_by(STEP)
+        .map(|first| (off(first), first))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or(0, |best| best.1)
 }
 
 fn hold(pages: u64) -> Result<ReplayArea, ReplayError> {
@@ -62,7 +106,7 @@ fn hold(pages: u64) -> Result<ReplayArea, ReplayError> {
 mod tests {
     use std::os::unix::fs::FileExt;
 
-    use lookaside_host::{Pinned, Process};
+    use lookaside_host::Pinned;
 
     use super::*;
 
@@ -97,5 +141,19 @@ mod tests {
         // frames sees 0 for all.
         let same = entries(&area).iter().zip(&before).filter(|(new, old)| *new & FRAME == *old & FRAME).count();
         assert!(same as u64 > PAGES * 9 / 10, "{same} of {PAGES}");
+    }
+
+    #[test]
+    fn a_place_is_found_by_its_scatter() {
+        // Scattered, then in pairs, then side by side; 4096 frames each.
+        let kinds = [8, 4, 1].map(|step| {
+            (0..4096u64).map(move |at| step * (1 << 20) + if step == 4 { at / 2 * 8 + at % 2 } else { at * step })
+        });
+        let frames: Vec<u64> = kinds.into_iter().flatten().collect();
+        let from = |wanted| nearest(&frames, 4096, frames.len() - 4096, wanted);
+        assert_eq!((from(8.0), from(4.0), from(1.0)), (0, 4096, 8192));
+        // Half of these and half of those.
+        assert_eq!((from(6.0), from(2.5)), (2048, 6144));
+        assert_eq!(nearest(&frames, frames.len(), 0, 1.0), 0);
     }
 }

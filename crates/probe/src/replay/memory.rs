@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use lookaside_host::FrameScatter;
 use lookaside_timing::{VisitLine, VisitWindow};
 
 use super::error::ReplayError;
@@ -120,6 +121,7 @@ fn lines<'a>(windows: &'a [&'a VisitWindow]) -> impl Iterator<Item = VisitLine> 
 pub struct ReplayMemory {
     area: ReplayArea,
     huge_bytes: u64,
+    held_scatter: Option<FrameScatter>,
 }
 
 impl ReplayMemory {
@@ -130,6 +132,7 @@ impl ReplayMemory {
         let area = ReplayArea::new(small_bytes + huge_bytes)?;
         area.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
         area.advise(small_bytes, huge_bytes, libc::MADV_HUGEPAGE);
+        let held_scatter = held.begin(slots.pages().len() as u64);
         touch(&area, slots.pages().iter().copied(), &mut held, stop)?;
         // While the rest is held, the kernel has to break up large pieces of memory.
         touch(&area, slots.others(), &mut HeldFrames::none(), stop)?;
@@ -140,7 +143,7 @@ impl ReplayMemory {
         if (got as f64) < ENOUGH * huge_bytes as f64 {
             return Err(ReplayError::NoHugePages { got: got >> 20, wanted: huge_bytes >> 20 });
         }
-        Ok(Self { area, huge_bytes: got })
+        Ok(Self { area, huge_bytes: got, held_scatter })
     }
 
     /// Its first byte.
@@ -151,6 +154,11 @@ impl ReplayMemory {
     /// Bytes that huge pages back.
     pub fn huge_bytes(&self) -> u64 {
         self.huge_bytes
+    }
+
+    /// How scattered the held frames were that were given for [`ReplayPages::SmallHeld`]; `None` = that may not be seen.
+    pub fn held_scatter(&self) -> Option<FrameScatter> {
+        self.held_scatter
     }
 }
 

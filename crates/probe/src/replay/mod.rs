@@ -6,6 +6,7 @@
 //! lies there three times: in small pages in the frames that the program would have got ([`HeldFrames`]), in small
 //! pages in other frames, and in huge pages.
 
+mod at_once;
 mod cpu_clock;
 mod error;
 mod first_touch;
@@ -17,8 +18,10 @@ mod replay_area;
 
 use std::time::{Duration, Instant};
 
+use lookaside_host::FrameScatter;
 use lookaside_timing::{ReplayRound, ReplayTimes, RunVisits, VisitWindow};
 
+use at_once::at_once;
 pub use error::ReplayError;
 use first_touch::first_touches;
 pub use held_frames::HeldFrames;
@@ -42,6 +45,9 @@ pub struct ReplayBudget {
     pub time: Duration,
     /// Bytes of memory, for small and huge pages together.
     pub bytes: u64,
+    /// Threads that read at once, each another window: as many as the program keeps busy, since they take the caches from
+    /// each other there too.
+    pub threads: usize,
 }
 
 /// Replays the run's windows in rounds, within the budget. Where memory is short, pages that no window visits are left
@@ -57,13 +63,14 @@ pub fn replay(
 ) -> Result<ReplayTimes, ReplayError> {
     let began = Instant::now();
     let (windows, slots) = fitting(run, budget.bytes)?;
+    let program_scatter = held.wanted().map(FrameScatter::times_fewest);
     let memory = ReplayMemory::new(&slots, held, stop)?;
     let faults = first_touches(budget.bytes.saturating_sub(slots.bytes()))?;
     let steps: Vec<ReplaySteps> = windows.iter().map(|window| ReplaySteps::new(window, &slots)).collect();
     // Rounds that do not count: they warm the memory, and tell how long one takes.
     let warming = Instant::now();
     for small in SMALL_KINDS {
-        round(&steps, &memory, small, false);
+        round(&steps, &memory, small, (false, budget.threads));
     }
     let once = (warming.elapsed().as_secs_f64() / SMALL_KINDS.len() as f64).max(1e-6);
     let passes = (SHORTEST_ROUND.as_secs_f64() / once).ceil().clamp(1.0, f64::from(MOST_PASSES)) as u32;
@@ -78,7 +85,8 @@ pub fn replay(
         }
         // In four rounds both kinds of small pages come before huge ones and after them.
         let (small, huge_first) = (number % 2, number / 2 % 2 == 1);
-        let sum: ReplayRound = (0..passes).map(|_| round(&steps, &memory, SMALL_KINDS[small], huge_first)).sum();
+        let sum: ReplayRound =
+            (0..passes).map(|_| round(&steps, &memory, SMALL_KINDS[small], (huge_first, budget.threads))).sum();
         rounds[small].push(sum.times_factor(1.0 / f64::from(passes)));
     }
     let [held_rounds, other_rounds] = rounds;
@@ -90,23 +98,35 @@ pub fn replay(
         represented_cost: windows.iter().map(|window| window.weight * window.cost_share).sum(),
         windows: windows.len() as u32,
         huge_bytes: memory.huge_bytes(),
+        held_scatter: memory.held_scatter().map(FrameScatter::times_fewest),
+        program_scatter,
         faults,
         seconds: began.elapsed().as_secs_f64(),
     })
 }
 
-/// All windows each way, with these small pages; `huge_first` says which way comes first.
-fn round(steps: &[ReplaySteps], memory: &ReplayMemory, small: ReplayPages, huge_first: bool) -> ReplayRound {
-    let mut round = ReplayRound::default();
+/// All windows each way, with these small pages; `huge_first` says which way comes first. Each of the threads passes over
+/// all windows, from another one on: the mean is told.
+fn round(
+    steps: &[ReplaySteps],
+    memory: &ReplayMemory,
+    small: ReplayPages,
+    (huge_first, threads): (bool, usize),
+) -> ReplayRound {
+    let apart = steps.len() / threads.max(1);
+    let each = |at: usize, seconds: &(dyn Fn(&ReplaySteps) -> f64 + Sync)| {
+        at_once(threads, &|number| seconds(&steps[(at + number * apart) % steps.len()]))
+    };
+    let (base, mut round) = (memory.base(), ReplayRound::default());
     let order = if huge_first { [ReplayPages::Huge, small] } else { [small, ReplayPages::Huge] };
     // All windows one after another: between two passes over one lie those over all others, so that no pass finds in
     // the caches what the one before has left there. Small and huge pages right after each other: what a neighbour does
     // for a while strikes both.
-    round.instructions_alone = steps.iter().map(ReplaySteps::time_instructions).sum();
+    round.instructions_alone = (0..steps.len()).map(|at| each(at, &ReplaySteps::time_instructions)).sum();
     for pass in [Pass::Chained, Pass::Free] {
-        for steps in steps {
+        for at in 0..steps.len() {
             for kind in order {
-                let seconds = steps.time(memory.base(), kind, pass);
+                let seconds = each(at, &|steps| steps.time(base, kind, pass));
                 *match (pass, kind == ReplayPages::Huge) {
                     (Pass::Chained, false) => &mut round.chained_small,
                     (Pass::Chained, true) => &mut round.chained_huge,

@@ -24,17 +24,23 @@ fn run(windows: &[VisitWindow]) -> RunVisits {
 }
 
 fn budget(mib: u64) -> ReplayBudget {
-    ReplayBudget { time: Duration::ZERO, bytes: mib << 20 }
+    ReplayBudget { time: Duration::ZERO, bytes: mib << 20, threads: 1 }
 }
 
 #[test]
 fn rounds_are_made_each_way() {
-    let windows = [random(4000, 8, true), random(2000, 8, false)];
-    let times = match replay(&run(&windows), HeldFrames::hold(), budget(256), &|| false) {
-        Ok(times) => times,
-        Err(ReplayError::NoHugePages { .. }) => return, // a system without them: said, and nothing to see
-        Err(e) => panic!("{e}"),
-    };
+    for threads in [1, 2, 3] {
+        let windows = [random(4000, 8, true), random(2000, 8, false)];
+        let budget = ReplayBudget { threads, ..budget(256) };
+        match replay(&run(&windows), HeldFrames::hold(), budget, &|| false) {
+            Ok(times) => each_way(&times),
+            Err(ReplayError::NoHugePages { .. }) => return, // a system without them: said, and nothing to see
+            Err(e) => panic!("{e}"),
+        }
+    }
+}
+
+fn each_way(times: &ReplayTimes) {
     assert_eq!((times.held_rounds.len(), times.other_rounds.len()), (3, 3));
     assert_eq!((times.windows, times.timed_visits % 3000), (2, 0));
     assert_eq!((times.represented_visits, times.represented_cost), (6000.0, 0.4));

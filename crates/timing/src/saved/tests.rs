@@ -105,6 +105,28 @@ fn rounds_that_differ_and_few_samples_widen_it() {
     assert!(width(coarse) > width(of_one(0.1, &same)) + 1e-6);
 }
 
+#[test]
+fn quartiles_of_few_rounds_are_moved_to_those_of_many() {
+    let mut rng = lookaside_stats::SplitMix64::new(1);
+    let mut normal = || {
+        // Box and Muller, A Note on the Generation of Random Normal Deviates, 1958.
+        let mut uniform = || (rng.index(1 << 30) as f64 + 1.0) / f64::from(1 << 30);
+        (-2.0 * uniform().ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos()
+    };
+    const SAMPLES: usize = 20_000;
+    for rounds in 2..=16 {
+        let mut distance = || {
+            let values: Vec<f64> = (0..rounds).map(|_| normal()).collect();
+            let [low, _, high] = quantiles(values, QUARTILES).expect("values");
+            (high - low) / 2.0
+        };
+        let mean = (0..SAMPLES).map(|_| distance()).sum::<f64>() / SAMPLES as f64;
+        let moved = quartile_stretch(rounds) * mean;
+        assert!((moved - 0.6745).abs() < 0.02, "{rounds} rounds: {moved}");
+    }
+    assert_eq!((quartile_stretch(1), quartile_stretch(100)), (1.0, quartile_stretch(16)));
+}
+
 /// The rules word by word, for one instruction: seconds of the run's visits, and of its translation.
 fn twin(t: f64, v: f64, tau: f64, [chained, free, chained_walks, free_walks]: [f64; 4]) -> f64 {
     let full = chained * v + chained_walks * tau;
