@@ -107,13 +107,6 @@ impl AccessPattern {
         self.pages() * self.page_size.bytes()
     }
 
-    /// Whether it is so much faster than dependent reads at random that it comes back to a line before others take it from a
-    /// shared cache.
-    pub(crate) fn comes_back_soon(&self) -> bool {
-        let ascends = matches!(self.family, PatternFamily::Sequential | PatternFamily::Streams);
-        ascends || self.order == AccessOrder::Independent
-    }
-
     /// Whether each word read is written back.
     pub fn updates(&self) -> bool {
         self.family == PatternFamily::Gups

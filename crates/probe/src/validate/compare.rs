@@ -137,8 +137,8 @@ const MODELLING: f64 = 0.3;
 const MEASURED: f64 = 0.8;
 
 /// The last cache's share is known within this factor: a quarter of an octave, and [`LastLevelCache::same`] before and after. It is
-/// measured by lines in random order; an ascending walk comes back to a line some fifty times sooner, independent reads some
-/// thirty times, before others take it, and may have up to what the description says.
+/// measured by lines in random order; an ascending walk comes back to a line some fifty times sooner, before others take it, and
+/// may have up to what the description says.
 const UNSURE: f64 = 1.3;
 
 /// How the metal's frames lie; where it does not say, at random.
@@ -182,8 +182,8 @@ impl PatternComparison {
         }
         runs.sort_by(|(a, _), (b, _)| (a.cycles / a.modelled_cycles).total_cmp(&(b.cycles / b.modelled_cycles)));
         let (chosen, modelled) = runs[(runs.len() - 1) / 4];
-        let larger = match (chosen.last_cache_bytes, sized.cache) {
-            (Some(bytes), Some(cache)) if self.pattern.comes_back_soon() => {
+        let larger = match (self.pattern.family, chosen.last_cache_bytes, sized.cache) {
+            (PatternFamily::Sequential | PatternFamily::Streams, Some(bytes), Some(cache)) => {
                 UNSURE.max(cache.described as f64 / bytes as f64)
             }
             _ => UNSURE,
