@@ -15,6 +15,8 @@ pub enum CpuId {
         stepping: u32,
         /// `model name`; hypervisors make it up.
         name: String,
+        /// Among its `flags` is `amx_tile`. Hypervisors may name an older model than the CPU is; what it can do is true.
+        amx: bool,
     },
     /// An ARM CPU.
     Arm {
@@ -39,7 +41,8 @@ impl CpuId {
         {
             let name = value("model name").unwrap_or_default().to_string();
             let stepping = decimal("stepping").unwrap_or(0);
-            return Self::X86 { vendor: vendor.to_string(), family, model, stepping, name };
+            let amx = value("flags").is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "amx_tile"));
+            return Self::X86 { vendor: vendor.to_string(), family, model, stepping, name, amx };
         }
         match (hexadecimal("CPU implementer"), hexadecimal("CPU part")) {
             (Some(implementer), Some(part)) => Self::Arm { implementer, part },
@@ -69,9 +72,12 @@ impl std::fmt::Display for CpuId {
 /// The preset nearest to a CPU, and a sentence that says how near it is.
 pub fn nearest_preset(cpu: &CpuId) -> (&'static str, String) {
     let core = match cpu {
-        CpuId::X86 { vendor, family, model, stepping, .. } => match vendor.as_str() {
+        CpuId::X86 { vendor, family, model, stepping, amx, .. } => match vendor.as_str() {
             "AuthenticAMD" | "HygonGenuine" => amd(*family, *model),
-            "GenuineIntel" => intel(*family, *model, *stepping),
+            "GenuineIntel" => match intel(*family, *model, *stepping) {
+                named if *amx && named.preset != AMX.preset => AMX,
+                named => named,
+            },
             _ => SKYLAKE_GUESS,
         },
         CpuId::Arm { implementer, part } => arm(*implementer, *part),
@@ -101,6 +107,9 @@ const fn core(name: &'static str, preset: &'static str, differs: &'static str) -
     KnownCore { name, preset, differs }
 }
 
+/// Of Intel's cores those since the Golden Cove of Sapphire Rapids have it.
+const AMX: KnownCore =
+    core("a name that is not its own: it has AMX", "golden-cove", "the first core with it; caches differ");
 const SKYLAKE_GUESS: KnownCore = core("", "skylake", "");
 const NEOVERSE_GUESS: KnownCore = core("", "neoverse-n1", "");
 

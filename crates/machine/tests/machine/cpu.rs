@@ -25,7 +25,14 @@ fn stepping(vendor: &str, family: u32, model: u32, stepping: u32, name: &str) ->
 #[test]
 fn a_zen_4_server_in_a_virtual_machine() {
     let text = x86("AuthenticAMD", 25, 17, "AMD EPYC");
-    let cpu = CpuId::X86 { vendor: "AuthenticAMD".into(), family: 25, model: 17, stepping: 1, name: "AMD EPYC".into() };
+    let cpu = CpuId::X86 {
+        vendor: "AuthenticAMD".into(),
+        family: 25,
+        model: 17,
+        stepping: 1,
+        name: "AMD EPYC".into(),
+        amx: false,
+    };
     assert_eq!(CpuId::from_cpuinfo(&text), cpu);
     assert_eq!(
         nearest(&text),
@@ -88,6 +95,23 @@ fn skylake_servers_and_those_after_them_by_stepping() {
     }
     let none = "vendor_id : GenuineIntel\ncpu family : 6\nmodel : 85\n";
     assert!(matches!(CpuId::from_cpuinfo(none), CpuId::X86 { stepping: 0, .. }));
+}
+
+#[test]
+fn what_a_cpu_can_do_says_more_than_the_model_that_a_hypervisor_names() {
+    let with = |model, flags: &str| nearest(&(x86("GenuineIntel", 6, model, "Intel(R) Xeon(R)") + flags));
+    assert_eq!(with(167, "flags\t\t: fpu avx512f\n").0, "ice-lake-sp");
+    assert_eq!(
+        with(167, "flags\t\t: fpu amx_bf16 amx_tile\n"),
+        (
+            "golden-cove",
+            "Intel family 6 model 167 (a name that is not its own: it has AMX): no preset; nearest is golden-cove, the \
+             first core with it; caches differ"
+                .into()
+        )
+    );
+    // A model that has it is what it says.
+    assert_eq!(with(0xcf, "flags\t\t: amx_tile\n").1, with(0xcf, "").1);
 }
 
 #[test]
@@ -202,6 +226,7 @@ proptest! {
                 model: model % 256,
                 stepping: model >> 28,
                 name: String::new(),
+                amx: model & 1 << 9 != 0,
             },
         };
         let (name, reason) = nearest_preset(&cpu);
