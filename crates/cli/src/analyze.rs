@@ -18,6 +18,7 @@ use crate::args::analyze::AnalyzeArgs;
 use crate::recording::backend;
 use crate::setups::{self, ChosenSetup};
 use crate::symbol_names::SymbolNames;
+use advice_watch::{AdviceWatch, AdvisedAreas};
 use asked_memory::AskedMemory;
 use input::SecondInput;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
@@ -26,6 +27,7 @@ use lookaside_cli::output::{self, short_count, spinner};
 use measure::Measured;
 use native::NativeTiming;
 
+mod advice_watch;
 mod asked_memory;
 mod frame_watch;
 mod input;
@@ -100,8 +102,11 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     } else {
         let native = !args.once && args.trace.is_none();
         let wanted = Wanted { native, what_if: args.what_if, mosaic };
+        // A thread that can't be started sees nothing, and what the program asks for by itself is not in the prediction.
+        let advice = input.control.as_ref().and_then(|control| AdviceWatch::start(control.pid()).ok());
         let seen = exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, wanted, || {
             interrupt.unwatch();
+            advice.map(AdviceWatch::end).unwrap_or_default()
         })?;
         if let (Some(plan), true) = (&mut measure, mosaic) {
             plan.add_mosaics(seen.windows, args.machine.seed);
@@ -242,7 +247,7 @@ fn exact(
     interrupt: &Interrupt,
     analysis: &mut Analysis,
     wanted: Wanted,
-    recorded: impl FnOnce(),
+    recorded: impl FnOnce() -> AdvisedAreas,
 ) -> Result<SeenExactly, Failure> {
     let bar = spinner("modelling");
     let seen = Cell::new(0u64);
@@ -256,7 +261,7 @@ fn exact(
         bar.set_message(format!("{} accesses", short_count(seen.get())));
     };
     let mut profile = Profile::record(source, setup, &mut watch)?;
-    recorded();
+    let asked = AskedMemory::here(recorded());
     for damage in &profile.damage {
         analysis.complete = false;
         analysis.notes.push(format!(
@@ -287,7 +292,6 @@ fn exact(
     bar.set_prefix("what would help");
     bar.set_message("");
     analysis.remedies = profile.remedies(setup, (names, wanted.what_if), interrupt.flag(), &mut analysis.notes)?;
-    let asked = AskedMemory::here();
     let visits = wanted
         .native
         .then(|| profile.visits(&|process, ip| names.place(process, ip), &|region| asked.holds(names, region)))

@@ -46,6 +46,47 @@ fn json(text: &str) -> Value {
     valid_json(&text[start..])
 }
 
+/// The same of mapped memory, for which huge pages are asked with an argument.
+const MAPPED: &str = r#"
+#include <stdint.h>
+#include <sys/mman.h>
+#define BYTES (64u << 20)
+int main(int argc, char **argv)
+{
+	uint64_t state = 1, sum = 0;
+	volatile char *a = mmap(0, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (argc > 1 && madvise((void *)a, BYTES, MADV_HUGEPAGE))
+		return 3;
+	for (uint64_t i = 0; i < BYTES; i += 4096)
+		a[i] = 1;
+	for (uint64_t i = 0; i < 2000000; i++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		sum += (unsigned char)a[((state >> 33) + (sum & 1)) % BYTES];
+	}
+	return sum == 1;
+}
+"#;
+
+#[test]
+fn memory_for_which_the_program_asks_by_itself_is_in_the_prediction() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(program) = compile(folder.path(), "mapped", MAPPED, &[]) else { return };
+    let always = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    if !ready() || always.is_ok_and(|text| text.contains("[always]")) {
+        eprintln!("LEFT OUT: the system does not wait to be asked for huge pages");
+        return;
+    }
+    let program = program.to_str().expect("text path");
+    // Whole windows of 2 MiB in 64 MiB, of 512 pages each.
+    let small_pages = |more: &[&str]| {
+        let output = run(&[&["analyze", "--json", "--machine", "skylake", "--exact", "--", program], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        json(&stdout(&output))["huge_gain"]["faults"]["small_pages"].as_u64()
+    };
+    assert!(small_pages(&["ask"]).is_some_and(|pages| pages >= 31 * 512), "{:?}", small_pages(&["ask"]));
+    assert!(small_pages(&[]).is_some_and(|pages| pages < 1000), "{:?}", small_pages(&[]));
+}
+
 #[test]
 fn prediction_and_measurement_are_in_the_data() {
     let folder = tempfile::tempdir().expect("temporary folder");
