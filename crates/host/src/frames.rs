@@ -11,8 +11,10 @@ const PAGE: u64 = 4096;
 const FRAME: u64 = (1 << 55) - 1;
 const PRESENT: u64 = 1 << 63;
 
-/// Frames side by side whose entries share a line of a page table: 64 bytes of 8 each.
-const A_LINE: u64 = 8;
+/// Frames of a block: side by side, their entries share a line of a page table, 64 bytes of 8 each.
+pub const BLOCK_FRAMES: u64 = 8;
+/// Frames of a region of 2 MiB: they share a whole table, and the entry of the table above it.
+pub const REGION_FRAMES: u64 = 512;
 
 /// Stretches of a process's memory that are looked at, at most, and pages of each: a millisecond's reading.
 const STRETCHES: u64 = 128;
@@ -25,13 +27,16 @@ pub struct FrameScatter {
     pub pages: u64,
     /// Different blocks of eight frames side by side that these pages lie in.
     pub blocks: u64,
+    /// Different regions of 2 MiB that they lie in.
+    pub regions: u64,
 }
 
 impl FrameScatter {
     /// Of frames by their numbers; `None` = of none.
     pub fn of(frames: &[u64]) -> Option<Self> {
-        let blocks: HashSet<u64> = frames.iter().map(|frame| frame / A_LINE).collect();
-        (!frames.is_empty()).then_some(Self { pages: frames.len() as u64, blocks: blocks.len() as u64 })
+        let parts = |size: u64| frames.iter().map(|frame| frame / size).collect::<HashSet<u64>>().len() as u64;
+        let (blocks, regions) = (parts(BLOCK_FRAMES), parts(REGION_FRAMES));
+        (!frames.is_empty()).then_some(Self { pages: frames.len() as u64, blocks, regions })
     }
 
     /// Of a process's anonymous memory in mappings of 2 MiB and more: all of it, or 128 stretches of 2 MiB. `None` where
@@ -52,7 +57,12 @@ impl FrameScatter {
 
     /// Blocks that hold the pages ÷ the fewest that could: 1 = all side by side, 8 = none.
     pub fn times_fewest(self) -> f64 {
-        self.blocks as f64 * A_LINE as f64 / self.pages as f64
+        self.blocks as f64 * BLOCK_FRAMES as f64 / self.pages as f64
+    }
+
+    /// Regions for each page: 1 ÷ 512 = side by side, 1 = each in another.
+    pub fn regions_a_page(self) -> f64 {
+        self.regions as f64 / self.pages as f64
     }
 }
 
@@ -92,6 +102,8 @@ mod tests {
         // Neighbours, but half a block off: nine blocks for eight.
         assert_eq!(of(&(4..68).collect::<Vec<_>>()), Some(9.0 / 8.0));
         assert_eq!(of(&[]), None);
+        let regions = FrameScatter::of(&[511, 512, 513, 1023, 1024, 5000]).map(FrameScatter::regions_a_page);
+        assert_eq!(regions, Some(4.0 / 6.0));
     }
 
     #[test]

@@ -44,7 +44,7 @@ mod vma;
 pub use affinity::{allowed_cpus, bind_to, current_cpu, Pinned};
 pub use cpus::{CacheKind, CpuCache, CpuTopology};
 pub use error::{FileProblem, HostError};
-pub use frames::FrameScatter;
+pub use frames::{FrameScatter, BLOCK_FRAMES, REGION_FRAMES};
 #[cfg(target_os = "linux")]
 pub use held_file::{mount_id, HeldFile};
 #[cfg(target_os = "linux")]

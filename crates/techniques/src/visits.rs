@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use foldhash::fast::FixedState;
 use lookaside_engine::{Outcome, RegionRow};
-use lookaside_timing::{RunVisits, VisitLine, VisitWindow};
+use lookaside_timing::{PageVisit, RunVisits, VisitLine, VisitWindow};
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
 
 use crate::cost_curve::{CostCurve, WindowPlace};
@@ -116,6 +116,15 @@ struct LastVisit {
     lines: u64,
 }
 
+/// A visit to a page that may still be there.
+struct OpenVisit {
+    line: VisitLine,
+    /// Other lines of the page, a bit each.
+    others: u64,
+    accesses: u32,
+    store: bool,
+}
+
 struct WindowCutter<'a> {
     huge: &'a HugeWindows,
     stores_apart: bool,
@@ -129,8 +138,8 @@ struct WindowCutter<'a> {
     done: Vec<VisitWindow>,
     /// The window that is made.
     place: Option<WindowPlace>,
-    /// Its lines, and which other lines of their pages; the first so many are not timed.
-    visits: Vec<(VisitLine, u64)>,
+    /// Its visits; the first so many are not timed.
+    visits: Vec<OpenVisit>,
     warming: usize,
     /// Instructions executed in it.
     instructions: f64,
@@ -178,17 +187,21 @@ impl<'a> WindowCutter<'a> {
         let mut events = block.events.iter().peekable();
         for at in 0..=block.len() {
             while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
-                if let Event::Leave { addr, kind, lines, .. } = event {
-                    self.leave(block.process, *addr, *kind, *lines);
+                match event {
+                    Event::Leave { addr, kind, lines, .. } => self.leave(block.process, *addr, *kind, *lines),
+                    Event::Repeats { addr, kind, count } => self.repeats(block.process, *addr, *kind, *count),
+                    _ => {}
                 }
             }
             if at < block.len() && block.kind[at] != Kind::Fetch {
-                self.visit(block.process, block.addr[at], block.kind[at]);
+                let repeats = block.repeat.get(at).copied().unwrap_or(0);
+                self.visit(block.process, block.addr[at], block.kind[at], u64::from(repeats) + 1);
             }
         }
     }
 
-    fn visit(&mut self, process: u32, addr: u64, kind: Kind) {
+    /// So many accesses to a page, the first of them to this address; the others were counted and left out.
+    fn visit(&mut self, process: u32, addr: u64, kind: Kind, accesses: u64) {
         let seen = self.seen;
         self.seen += 1;
         if self.touched.is_new(process, addr) {
@@ -214,10 +227,15 @@ impl<'a> WindowCutter<'a> {
         let key = self.key(process, addr, kind);
         let held = self.recent.visit(key);
         match self.open.get(&key) {
-            Some(&visit) if held => self.visits[visit].1 |= other_line(self.visits[visit].0, addr),
+            Some(&visit) if held => {
+                let visit = &mut self.visits[visit];
+                visit.others |= other_line(visit.line, addr);
+                visit.accesses = plus(visit.accesses, accesses);
+            }
             _ if inside && !held => {
                 self.open.insert(key, self.visits.len());
-                self.visits.push((self.line(key, addr), 0));
+                let (line, store) = (self.line(key, addr), kind == Kind::Store);
+                self.visits.push(OpenVisit { line, others: 0, accesses: plus(0, accesses), store });
             }
             _ => {
                 self.open.remove(&key);
@@ -235,10 +253,21 @@ impl<'a> WindowCutter<'a> {
         }
         let key = self.key(process, addr, kind);
         if let Some(&visit) = self.open.get(&key) {
-            self.visits[visit].1 |= lines;
+            self.visits[visit].others |= lines;
         }
         if let Some(last) = self.before.get_mut(&key) {
             last.lines |= lines;
+        }
+    }
+
+    /// Accesses that were counted and left out are known of only now.
+    fn repeats(&mut self, process: u32, addr: u64, kind: Kind, count: u64) {
+        if kind == Kind::Fetch || self.open.is_empty() {
+            return;
+        }
+        let key = self.key(process, addr, kind);
+        if let Some(&visit) = self.open.get(&key) {
+            self.visits[visit].accesses = plus(self.visits[visit].accesses, count);
         }
     }
 
@@ -267,7 +296,9 @@ impl<'a> WindowCutter<'a> {
         before.sort_unstable_by_key(|(_, last)| last.seen);
         for (key, last) in before.split_off(before.len().saturating_sub(WARMING_PAGES)) {
             let line = self.line(key, last.addr);
-            self.visits.push((line, last.lines & !(1 << line_of(last.addr))));
+            let others = last.lines & !(1 << line_of(last.addr));
+            // What was accessed there is only to be in the caches.
+            self.visits.push(OpenVisit { line, others, accesses: others.count_ones() + 1, store: false });
         }
         self.warming = self.visits.len();
         self.instructions = 0.0;
@@ -283,8 +314,8 @@ impl<'a> WindowCutter<'a> {
             instructions: self.instructions,
             ..VisitWindow::default()
         };
-        for (line, mut others) in self.visits.drain(..) {
-            window.visits.push((line, others.count_ones() as u8));
+        for OpenVisit { line, mut others, accesses, store } in self.visits.drain(..) {
+            window.visits.push(PageVisit { line, others: others.count_ones() as u8, accesses, store });
             while others != 0 {
                 window.others.push(line.beside(others.trailing_zeros()));
                 others &= others - 1;
@@ -297,6 +328,11 @@ impl<'a> WindowCutter<'a> {
         self.end_window();
         RunVisits { windows: self.done, touched: self.touched.finish() }
     }
+}
+
+/// A count and more, as far as it holds them.
+fn plus(count: u32, more: u64) -> u32 {
+    count.saturating_add(u32::try_from(more).unwrap_or(u32::MAX))
 }
 
 /// Instructions that were executed while the block was recorded, as far as fetches are.

@@ -50,4 +50,4 @@ pub use replay_round::{ReplayRound, ReplayTimes};
 pub use saved::saved;
 pub use saved_seconds::SavedSeconds;
 pub use site_time::SiteTime;
-pub use visit_window::{RunVisits, VisitLine, VisitWindow};
+pub use visit_window::{PageVisit, RunVisits, VisitLine, VisitWindow};

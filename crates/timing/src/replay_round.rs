@@ -26,10 +26,11 @@ pub struct ReplayRound {
 /// A replay: rounds over the same visits, in turns with small pages in two kinds of frames.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayTimes {
-    /// Rounds with small pages in the frames that a program started before the recording would have got (free memory in
-    /// small pieces first), in order of time.
+    /// Rounds with small pages in frames as scattered as those of the native run; where that may not be seen in those that
+    /// the kernel gave out first before the recording. In order of time.
     pub held_rounds: Vec<ReplayRound>,
-    /// Rounds with small pages in frames that came afterwards: rather side by side.
+    /// Rounds with small pages in frames as scattered as those that a program got before the recording; where that may not
+    /// be seen in those that came afterwards, rather side by side.
     pub other_rounds: Vec<ReplayRound>,
     /// Page visits that were timed in each; a short stretch is passed over several times.
     pub timed_visits: u64,
@@ -45,6 +46,9 @@ pub struct ReplayTimes {
     /// `None` = that may not be seen.
     #[serde(default)]
     pub held_scatter: Option<f64>,
+    /// The same of the frames of `other_rounds`.
+    #[serde(default)]
+    pub other_scatter: Option<f64>,
     /// The same of the native run's anonymous memory, when it had most.
     #[serde(default)]
     pub program_scatter: Option<f64>,

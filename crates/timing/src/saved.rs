@@ -17,13 +17,26 @@ pub fn saved(
 ) -> Option<SavedSeconds> {
     let scale = RunScale::new(visits, replay)?;
     let program = Program::new(sites, visits);
+    let usual = medians(&replay.held_rounds)?;
     // Of each round by itself: what the machine did for a while struck both of its kinds of pages.
-    let of_rounds =
-        |rounds: &[ReplayRound]| rounds.iter().map(|round| program.saved(&round.times(), scale)).collect::<Vec<f64>>();
-    let held = of_rounds(&replay.held_rounds);
-    let best = median(held.iter().copied())?;
+    let held: Vec<f64> = replay.held_rounds.iter().map(|round| program.saved(&round.times(), scale)).collect();
+    let as_run = median(held.iter().copied())?;
+    // In other frames the program takes other seconds with small pages, and the same with huge ones.
+    let huge_seconds = user_seconds - as_run;
+    let in_other_frames = |round: &ReplayRound| {
+        let small_seconds = huge_seconds + program.saved_as_in(&usual, &round.times(), scale);
+        if small_seconds > 0.0 {
+            user_seconds * (1.0 - huge_seconds / small_seconds)
+        } else {
+            0.0
+        }
+    };
+    let other: Vec<f64> = replay.other_rounds.iter().map(in_other_frames).collect();
+    // The native run comes right after the recording has given all its memory back; a run by itself doesn't.
+    let usual_frames = replay.other_scatter.and_then(|_| median(other.iter().copied()));
+    let best = usual_frames.unwrap_or(as_run);
     let (mut least, mut most) = (best, best);
-    for frames in [held, of_rounds(&replay.other_rounds)] {
+    for frames in [held, other] {
         let stretch = quartile_stretch(frames.len());
         if let Some([low, middle, high]) = quantiles(frames, QUARTILES) {
             least = least.min(middle - stretch * (middle - low));
@@ -31,7 +44,7 @@ pub fn saved(
             most = most.max((middle + stretch * (high - middle)).min(user_seconds.max(high)));
         }
     }
-    let noise = program.sampling_error(&medians(&replay.held_rounds)?, scale, seconds_a_sample)
+    let noise = program.sampling_error(&usual, scale, user_seconds, seconds_a_sample)
         + user_seconds * unsteadiness(&replay.held_rounds);
     Some(SavedSeconds { least: least - noise, best, most: most + noise })
 }
@@ -100,37 +113,67 @@ impl Program {
 
     /// Of all sites, by the seconds of a round.
     fn saved(&self, times: &[f64; 5], scale: RunScale) -> f64 {
-        self.sites.iter().map(|&site| at_site(site, times, scale)).sum()
+        self.saved_as_in(times, times, scale)
     }
 
-    /// Two standard deviations: each sample that counts moves the saving by its own part.
-    fn sampling_error(&self, times: &[f64; 5], scale: RunScale, seconds_a_sample: f64) -> f64 {
-        let variance: f64 = self
-            .sites
-            .iter()
-            .filter(|(seconds, ..)| *seconds > 0.0)
-            .map(|&site| {
-                let part = at_site(site, times, scale) / site.0;
-                site.0 * seconds_a_sample * part * part
-            })
-            .sum();
-        2.0 * variance.sqrt()
+    /// The same, how much waits being told by one round's seconds, and what that saves by another's.
+    fn saved_as_in(&self, waiting: &[f64; 5], saving: &[f64; 5], scale: RunScale) -> f64 {
+        let at = |&site| SiteWaits::new(site, waiting, scale).saved(site, saving, scale);
+        self.sites.iter().map(at).sum()
+    }
+
+    /// Two standard deviations, of samples that are shared out among the instructions: of all `user_seconds` one sample
+    /// saves so much on the mean, and each differs from that by its own part.
+    fn sampling_error(&self, times: &[f64; 5], scale: RunScale, user_seconds: f64, seconds_a_sample: f64) -> f64 {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for &site in self.sites.iter().filter(|(seconds, ..)| *seconds > 0.0) {
+            let saved = SiteWaits::new(site, times, scale).saved(site, times, scale);
+            sum += saved;
+            squares += saved * saved / site.0;
+        }
+        let mean = if user_seconds > 0.0 { sum * sum / user_seconds } else { 0.0 };
+        2.0 * (seconds_a_sample * (squares - mean).max(0.0)).sqrt()
     }
 }
 
-/// Saved at one instruction of (seconds, share of visits, share of translation).
-fn at_site((seconds, of_visits, of_cycles): (f64, f64, f64), times: &[f64; 5], scale: RunScale) -> f64 {
-    let &[chained_small, chained_huge, free_small, free_huge, instructions] = times;
-    let full_walks = scale.translation * (chained_small - chained_huge) * of_cycles;
-    let full = scale.visits * chained_huge * of_visits + full_walks;
-    let fast_walks = scale.translation * (free_small - free_huge) * of_cycles;
-    let fast = scale.visits * (free_huge - instructions).max(0.0) * of_visits + fast_walks;
-    if seconds < fast {
-        return seconds * fast_walks / fast;
+/// How an instruction's visits wait.
+struct SiteWaits {
+    /// The part of them that waits for the one before.
+    depth: f64,
+    /// Its seconds, of those that they take if none waits: 1 at the most.
+    of_fast: f64,
+}
+
+impl SiteWaits {
+    /// At one instruction of (seconds, share of visits, share of translation).
+    fn new((seconds, of_visits, of_cycles): (f64, f64, f64), times: &[f64; 5], scale: RunScale) -> Self {
+        let &[_, chained_huge, _, free_huge, instructions] = times;
+        let (full_walks, fast_walks) = walks(of_cycles, times, scale);
+        let full = scale.visits * chained_huge * of_visits + full_walks;
+        let fast = scale.visits * (free_huge - instructions).max(0.0) * of_visits + fast_walks;
+        if seconds < fast {
+            return Self { depth: 0.0, of_fast: seconds / fast };
+        }
+        let depth = if seconds < full {
+            (seconds - fast) / (full - fast)
+        } else {
+            full.max(0.0) / seconds.max(f64::MIN_POSITIVE)
+        };
+        Self { depth, of_fast: 1.0 }
     }
-    let depth =
-        if seconds < full { (seconds - fast) / (full - fast) } else { full.max(0.0) / seconds.max(f64::MIN_POSITIVE) };
-    (1.0 - depth) * fast_walks + depth * full_walks
+
+    /// What that instruction saves by these times.
+    fn saved(&self, (_, _, of_cycles): (f64, f64, f64), times: &[f64; 5], scale: RunScale) -> f64 {
+        let (full_walks, fast_walks) = walks(of_cycles, times, scale);
+        self.of_fast * (1.0 - self.depth) * fast_walks + self.depth * full_walks
+    }
+}
+
+/// Seconds of translation of such a share, if each visit waits for the one before, and if none does.
+fn walks(of_cycles: f64, times: &[f64; 5], scale: RunScale) -> (f64, f64) {
+    let &[chained_small, chained_huge, free_small, free_huge, _] = times;
+    let of = |small: f64, huge: f64| scale.translation * (small - huge) * of_cycles;
+    (of(chained_small, chained_huge), of(free_small, free_huge))
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ pub struct RunVisits {
 /// A stretch of consecutive page visits, behind those that fill the caches and TLBs as they were when it began.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VisitWindow {
-    /// The line that brought each page in, and how many others were touched before the page left.
-    pub visits: Vec<(VisitLine, u8)>,
-    /// Those others, in the order of the visits.
+    /// Each brings a page in.
+    pub visits: Vec<PageVisit>,
+    /// Their other lines, in the order of the visits.
     pub others: Vec<VisitLine>,
     /// The visits before this one are not timed.
     pub first_timed: usize,
@@ -25,6 +25,19 @@ pub struct VisitWindow {
     pub cost_share: f64,
     /// Instructions that the program executed while it made the timed visits; 0 where they were not recorded.
     pub instructions: f64,
+}
+
+/// An access that brings a page in, and what is accessed there until the page leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageVisit {
+    /// The line that it goes to.
+    pub line: VisitLine,
+    /// Other lines that were touched before the page left.
+    pub others: u8,
+    /// Accesses until then, to all of these lines, this one counted; as many as a number of 32 bits holds.
+    pub accesses: u32,
+    /// It is a store.
+    pub store: bool,
 }
 
 /// A 64-byte line of a program's memory, and whether a huge page could hold it.

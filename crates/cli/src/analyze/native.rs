@@ -49,13 +49,14 @@ impl NativeTiming {
         interrupt: &Interrupt,
         notes: &mut Vec<String>,
     ) -> Self {
-        // The program gets the frames that it would get by itself, and gives them back.
-        drop(held);
-        let (run, frames) = match natively(command, input, interrupt) {
-            Ok(ran) => ran,
+        let (ran, held) = held.released_for(|| match natively(command, input, interrupt) {
+            Ok((run, frames)) => (Ok(run), frames),
+            Err(e) => (Err(e), None),
+        });
+        let run = match ran {
+            Ok(run) => run,
             Err(e) => return Self::without(format!("the native run failed: {}", e.line)),
         };
-        let held = HeldFrames::hold().as_scattered_as(frames);
         if interrupt.asked() {
             return Self::without("interrupted before its native run had ended");
         }

@@ -1,8 +1,11 @@
 //! Frames that a program would get, held while others could take them.
 
-use lookaside_host::{FrameScatter, Process};
+use std::collections::HashSet;
+
+use lookaside_host::{FrameScatter, Process, BLOCK_FRAMES, REGION_FRAMES};
 
 use super::error::ReplayError;
+use super::frame_choice::choose;
 use super::replay_area::{ReplayArea, HUGE, SMALL};
 
 /// Of the memory that is to be had, this part at most.
@@ -20,10 +23,24 @@ const MOST_BYTES: u64 = 1 << 30;
 pub struct HeldFrames {
     held: Option<ReplayArea>,
     pages: u64,
-    /// The next to be given.
-    next: u64,
-    /// How scattered those that are given shall be, if that is known.
-    wanted: Option<FrameScatter>,
+    /// Of these pages those that are given now, in this order, and the next of these.
+    order: Vec<u32>,
+    next: usize,
+    /// How scattered the program's were.
+    program: Option<FrameScatter>,
+    /// All frames in the order in which the kernel gave them out; none where they may not be seen.
+    given_out: Vec<u64>,
+}
+
+/// The frames that a replay's small pages get.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ChosenFrames {
+    /// Like the program's, and how scattered they are, where that may be seen.
+    pub like_program: Vec<u32>,
+    pub like_program_scatter: Option<FrameScatter>,
+    /// Like those that the kernel gave out before the recording. None where that may not be seen.
+    pub like_before: Vec<u32>,
+    pub like_before_scatter: Option<FrameScatter>,
 }
 
 impl HeldFrames {
@@ -37,61 +54,83 @@ impl HeldFrames {
 
     /// So many frames; none where they can't be had.
     fn of_pages(pages: u64) -> Self {
-        hold(pages).map_or(Self::none(), |held| Self { held: Some(held), pages, ..Self::none() })
+        let Ok(held) = hold(pages) else { return Self::none() };
+        let seen = Process::own().frames(held.base(), pages).filter(|frames| frames.len() as u64 == pages);
+        Self { held: Some(held), pages, given_out: seen.unwrap_or_default(), ..Self::none() }
     }
 
     /// None are held.
     pub fn none() -> Self {
-        Self { held: None, pages: 0, next: 0, wanted: None }
+        Self { held: None, pages: 0, order: Vec::new(), next: 0, program: None, given_out: Vec::new() }
     }
 
-    /// Of the frames that are held, those shall be given that are as scattered as these. Without it, the first.
+    /// Gives all back for a while, so that a program gets those that it would get by itself, and what `run` says of the
+    /// program's; then holds what there is.
     #[must_use]
-    pub fn as_scattered_as(self, wanted: Option<FrameScatter>) -> Self {
-        Self { wanted, ..self }
+    pub fn released_for<T>(self, run: impl FnOnce() -> (T, Option<FrameScatter>)) -> (T, Self) {
+        let given_out = self.given_out;
+        drop(self.held);
+        let (result, program) = run();
+        (result, Self { program, given_out, ..Self::hold() })
     }
 
-    /// How scattered they shall be.
-    pub(super) fn wanted(&self) -> Option<FrameScatter> {
-        self.wanted
+    /// How scattered the program's were.
+    pub(super) fn program(&self) -> Option<FrameScatter> {
+        self.program
     }
 
-    /// Before so many are given: goes to the place in the order from which on they are as scattered as was wanted. How
-    /// scattered they are then; `None` where that may not be seen.
-    pub(super) fn begin(&mut self, count: u64) -> Option<FrameScatter> {
-        let held = self.held.as_ref()?;
-        let frames =
-            Process::own().frames(held.base(), self.pages).filter(|frames| frames.len() as u64 == self.pages)?;
-        let count = (count as usize).min(frames.len());
-        let last = frames.len() - count;
-        let first = self.wanted.map_or(0, |wanted| nearest(&frames, count, last, wanted.times_fewest()));
-        self.next = first as u64;
-        FrameScatter::of(&frames[first..first + count])
+    /// Chooses those for so many pages like the program's, and for so many like those before it.
+    pub(super) fn choose(&self, like_program: u64, like_before: u64) -> ChosenFrames {
+        let Some(held) = &self.held else { return ChosenFrames::default() };
+        let seen = Process::own().frames(held.base(), self.pages).filter(|seen| seen.len() as u64 == self.pages);
+        let Some(frames) = seen else {
+            let all = (0..self.pages.min(like_program) as u32).collect();
+            return ChosenFrames { like_program: all, ..ChosenFrames::default() };
+        };
+        let scatter = |chosen: &[u32]| {
+            FrameScatter::of(&chosen.iter().map(|&place| frames[place as usize]).collect::<Vec<u64>>())
+        };
+        let before = |pages| first_scatter(&self.given_out, pages);
+        let Some(wanted) = self.program.or(before(like_program)) else { return ChosenFrames::default() };
+        let all: Vec<u32> = (0..frames.len() as u32).collect();
+        let like_program = choose(&frames, &all, like_program as usize, wanted);
+        let taken: HashSet<u32> = like_program.iter().copied().collect();
+        let left: Vec<u32> = all.into_iter().filter(|place| !taken.contains(place)).collect();
+        let like_before =
+            before(like_before).map_or_else(Vec::new, |wanted| choose(&frames, &left, like_before as usize, wanted));
+        ChosenFrames {
+            like_program_scatter: scatter(&like_program),
+            like_before_scatter: scatter(&like_before),
+            like_program,
+            like_before,
+        }
+    }
+
+    /// From now on gives these.
+    pub(super) fn begin(&mut self, order: Vec<u32>) {
+        (self.order, self.next) = (order, 0);
     }
 
     /// Gives the next frame back to the kernel, which hands out first what was given back last on the same CPU: whoever
     /// touches a page now gets it. Whether there was one.
     pub fn give(&mut self) -> bool {
-        let Some(held) = self.held.as_ref().filter(|_| self.next < self.pages) else { return false };
-        held.advise(self.next * SMALL, SMALL, libc::MADV_DONTNEED);
+        let (Some(held), Some(&place)) = (&self.held, self.order.get(self.next)) else { return false };
+        held.advise(u64::from(place) * SMALL, SMALL, libc::MADV_DONTNEED);
         self.next += 1;
         true
     }
 }
 
-/// Where, up to `last`, `count` frames begin whose scatter is nearest to the one wanted; of equal places the first.
-fn nearest(frames: &[u64], count: usize, last: usize, wanted: f64) -> usize {
-    /// Places are tried so far from each other: 4 MiB of frames.
-    const STEP: usize = 1024;
-    let off = |first: usize| {
-        let of = FrameScatter::of(&frames[first..first + count]);
-        of.map_or(f64::INFINITY, |scatter| (scatter.times_fewest() - wanted).abs())
-    };
-    (0..=last)
-        .step_by(STEP)
-        .map(|first| (off(first), first))
-        .min_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or(0, |best| best.1)
+/// How scattered the frames of so many pages are that get these frames first, and then others side by side. `None` of
+/// none.
+fn first_scatter(given_out: &[u64], pages: u64) -> Option<FrameScatter> {
+    let scattered = FrameScatter::of(&given_out[..given_out.len().min(pages as usize)])?;
+    let beyond = pages - scattered.pages;
+    Some(FrameScatter {
+        pages,
+        blocks: scattered.blocks + beyond.div_ceil(BLOCK_FRAMES),
+        regions: scattered.regions + beyond.div_ceil(REGION_FRAMES),
+    })
 }
 
 fn hold(pages: u64) -> Result<ReplayArea, ReplayError> {
@@ -128,6 +167,7 @@ mod tests {
         let _pinned = Pinned::here().expect("a CPU");
         let mut held = HeldFrames::of_pages(PAGES);
         let before = entries(held.held.as_ref().expect("memory"));
+        held.begin((0..PAGES as u32).collect());
         let area = ReplayArea::new(PAGES * SMALL).expect("memory");
         area.advise(0, PAGES * SMALL, libc::MADV_NOHUGEPAGE);
         for page in 0..PAGES as u32 {
@@ -144,16 +184,23 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_found_by_its_scatter() {
-        // Scattered, then in pairs, then side by side; 4096 frames each.
-        let kinds = [8, 4, 1].map(|step| {
-            (0..4096u64).map(move |at| step * (1 << 20) + if step == 4 { at / 2 * 8 + at % 2 } else { at * step })
-        });
-        let frames: Vec<u64> = kinds.into_iter().flatten().collect();
-        let from = |wanted| nearest(&frames, 4096, frames.len() - 4096, wanted);
-        assert_eq!((from(8.0), from(4.0), from(1.0)), (0, 4096, 8192));
-        // Half of these and half of those.
-        assert_eq!((from(6.0), from(2.5)), (2048, 6144));
-        assert_eq!(nearest(&frames, frames.len(), 0, 1.0), 0);
+    fn the_first_frames_are_followed_by_others_side_by_side() {
+        let given_out: Vec<u64> = (0..100).map(|frame| frame * 512).collect();
+        let wanted = |pages| first_scatter(&given_out, pages).map(|of| (of.pages, of.blocks, of.regions));
+        assert_eq!(wanted(50), Some((50, 50, 50)));
+        assert_eq!(wanted(100 + 1024), Some((1124, 100 + 128, 102)));
+        assert_eq!(first_scatter(&[], 7), None);
+    }
+
+    #[test]
+    fn no_frame_is_chosen_for_both() {
+        let held = HeldFrames::of_pages(4096);
+        let chosen = held.choose(1000, 500);
+        assert_eq!(chosen.like_program.len(), 1000);
+        let all: HashSet<u32> = chosen.like_program.iter().chain(&chosen.like_before).copied().collect();
+        assert_eq!(all.len(), 1000 + chosen.like_before.len());
+        // Who may not see frames has none for the others.
+        assert_eq!(chosen.like_before.len(), if chosen.like_before_scatter.is_some() { 500 } else { 0 });
+        assert!(HeldFrames::none().choose(10, 10).like_program.is_empty());
     }
 }

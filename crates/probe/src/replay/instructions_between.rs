@@ -5,9 +5,11 @@
 
 /// Instructions of one turn of the loop below.
 const A_TURN: f64 = 8.0;
-/// Of the replay's own loop, for each visit and for each other line of its page: as compiled for x86-64.
+/// Of the replay's own loop, for each visit, for each other line of its page, and for each further read of a line: as
+/// compiled for x86-64.
 const OWN_A_VISIT: f64 = 9.0;
 const OWN_A_LINE: f64 = 7.0;
+const OWN_A_READ: f64 = 3.0;
 /// Beyond these no two visits are under way at a time: twice the 512 that Golden Cove's reorder buffer holds (Intel
 /// optimization manual, section 2.4), which is the largest of the cores here.
 const MOST: f64 = 1024.0;
@@ -19,12 +21,18 @@ pub struct InstructionsBetween {
 }
 
 impl InstructionsBetween {
-    /// For so many instructions in all, over `visits` visits with `others` further lines.
-    pub fn new(instructions: f64, visits: usize, others: usize) -> Self {
+    /// For so many instructions in all, over `visits` visits with `others` further lines, all of whose lines are read
+    /// `again` times more.
+    pub fn new(instructions: f64, visits: usize, others: usize, again: usize) -> Self {
         let a_visit = |count: f64| count / visits.max(1) as f64;
-        let own = OWN_A_VISIT + OWN_A_LINE * a_visit(others as f64);
+        let own = OWN_A_VISIT + OWN_A_LINE * a_visit(others as f64) + OWN_A_READ * a_visit(again as f64);
         let missing = (a_visit(instructions) - own).clamp(0.0, MOST);
         Self { turns: (missing / A_TURN).round() as u32 }
+    }
+
+    /// There are none to execute.
+    pub fn is_none(self) -> bool {
+        self.turns == 0
     }
 
     /// Executes them.
@@ -79,11 +87,12 @@ mod tests {
 
     #[test]
     fn as_many_as_the_replay_lacks() {
-        let turns = |instructions, visits, others| InstructionsBetween::new(instructions, visits, others).turns;
-        // 49 a visit, of which the loop has nine; with two more lines each it has 23.
-        assert_eq!((turns(4900.0, 100, 0), turns(4900.0, 100, 200)), (5, 3));
+        let turns =
+            |instructions, visits, others, again| InstructionsBetween::new(instructions, visits, others, again).turns;
+        // 49 a visit, of which the loop has nine; with two more lines each it has 23, with eight more reads 24 more.
+        assert_eq!([turns(4900.0, 100, 0, 0), turns(4900.0, 100, 200, 0), turns(4900.0, 100, 0, 800)], [5, 3, 2]);
         // Fewer than the replay has itself, none recorded, and no visits.
-        assert_eq!((turns(500.0, 100, 0), turns(0.0, 100, 0), turns(0.0, 0, 0)), (0, 0, 0));
-        assert_eq!(turns(1e12, 100, 0), 128);
+        assert_eq!([turns(500.0, 100, 0, 0), turns(0.0, 100, 0, 0), turns(0.0, 0, 0, 0)], [0, 0, 0]);
+        assert_eq!(turns(1e12, 100, 0, 0), 128);
     }
 }

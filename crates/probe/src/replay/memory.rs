@@ -23,9 +23,10 @@ const MOST_WINDOWS: usize = (1 << (32 - WINDOW_SHIFT)) / ReplayPages::ALL.len();
 /// What the memory of a window that may be huge consists of. All else is in held frames, whatever it is replayed beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayPages {
-    /// Small pages in the frames that were held ([`HeldFrames`]).
+    /// Small pages in frames like the program's ([`HeldFrames`]).
     SmallHeld,
-    /// Small pages in the frames that come now: rather side by side.
+    /// Small pages in frames like those that the kernel gave out before the program was recorded; where that may not be seen
+    /// in frames that come now, rather side by side.
     SmallOther,
     /// Huge pages.
     Huge,
@@ -103,9 +104,14 @@ impl ReplaySlots {
 
     /// The line's number in the replay's memory.
     pub fn line(&self, line: VisitLine, kind: ReplayPages) -> u32 {
-        let slot = self.of[&line.window()];
-        let first = if slot < self.huge { self.first(kind) } else { 0 };
-        number(first + slot, line)
+        self.in_pages(number(self.of[&line.window()], line), kind)
+    }
+
+    /// The number in such pages of a line that has this number in [`ReplayPages::SmallHeld`].
+    #[inline]
+    pub fn in_pages(&self, line: u32, kind: ReplayPages) -> u32 {
+        let may_be_huge = line >> WINDOW_SHIFT < self.huge;
+        line + if may_be_huge { self.first(kind) << WINDOW_SHIFT } else { 0 }
     }
 }
 
@@ -114,14 +120,14 @@ fn number(slot: u32, line: VisitLine) -> u32 {
 }
 
 fn lines<'a>(windows: &'a [&'a VisitWindow]) -> impl Iterator<Item = VisitLine> + 'a {
-    windows.iter().flat_map(|window| window.visits.iter().map(|visit| visit.0).chain(window.others.iter().copied()))
+    windows.iter().flat_map(|window| window.visits.iter().map(|visit| visit.line).chain(window.others.iter().copied()))
 }
 
 /// The memory itself, each page of it touched.
 pub struct ReplayMemory {
     area: ReplayArea,
     huge_bytes: u64,
-    held_scatter: Option<FrameScatter>,
+    scatter: [Option<FrameScatter>; 2],
 }
 
 impl ReplayMemory {
@@ -132,10 +138,12 @@ impl ReplayMemory {
         let area = ReplayArea::new(small_bytes + huge_bytes)?;
         area.advise(0, small_bytes, libc::MADV_NOHUGEPAGE);
         area.advise(small_bytes, huge_bytes, libc::MADV_HUGEPAGE);
-        let held_scatter = held.begin(slots.pages().len() as u64);
+        let frames = held.choose(slots.pages().len() as u64, slots.others().count() as u64);
+        held.begin(frames.like_program);
         touch(&area, slots.pages().iter().copied(), &mut held, stop)?;
-        // While the rest is held, the kernel has to break up large pieces of memory.
-        touch(&area, slots.others(), &mut HeldFrames::none(), stop)?;
+        // Beyond those that are given: while the rest is held, the kernel has to break up large pieces of memory.
+        held.begin(frames.like_before);
+        touch(&area, slots.others(), &mut held, stop)?;
         drop(held);
         let huge_windows = (slots.first(ReplayPages::Huge)..).take(slots.huge as usize);
         touch(&area, huge_windows.map(|slot| slot << WINDOW_SHIFT), &mut HeldFrames::none(), stop)?;
@@ -143,7 +151,8 @@ impl ReplayMemory {
         if (got as f64) < ENOUGH * huge_bytes as f64 {
             return Err(ReplayError::NoHugePages { got: got >> 20, wanted: huge_bytes >> 20 });
         }
-        Ok(Self { area, huge_bytes: got, held_scatter })
+        let scatter = [frames.like_program_scatter, frames.like_before_scatter];
+        Ok(Self { area, huge_bytes: got, scatter })
     }
 
     /// Its first byte.
@@ -156,9 +165,10 @@ impl ReplayMemory {
         self.huge_bytes
     }
 
-    /// How scattered the held frames were that were given for [`ReplayPages::SmallHeld`]; `None` = that may not be seen.
-    pub fn held_scatter(&self) -> Option<FrameScatter> {
-        self.held_scatter
+    /// How scattered the frames are of [`ReplayPages::SmallHeld`] and of [`ReplayPages::SmallOther`]; `None` = that may not be
+    /// seen.
+    pub fn scatter(&self) -> [Option<FrameScatter>; 2] {
+        self.scatter
     }
 }
 

@@ -10,11 +10,14 @@ mod at_once;
 mod cpu_clock;
 mod error;
 mod first_touch;
+mod frame_choice;
 mod held_frames;
 mod instructions_between;
 mod memory;
 mod pass;
 mod replay_area;
+mod rest;
+mod visit_step;
 
 use std::time::{Duration, Instant};
 
@@ -27,6 +30,7 @@ use first_touch::first_touches;
 pub use held_frames::HeldFrames;
 use memory::{ReplayMemory, ReplayPages, ReplaySlots};
 use pass::{Pass, ReplaySteps};
+use rest::RestOfMemory;
 
 /// Rounds at the most, and the fewest that give an interval: half of them with each kind of small pages.
 const MOST_ROUNDS: usize = 16;
@@ -63,14 +67,17 @@ pub fn replay(
 ) -> Result<ReplayTimes, ReplayError> {
     let began = Instant::now();
     let (windows, slots) = fitting(run, budget.bytes)?;
-    let program_scatter = held.wanted().map(FrameScatter::times_fewest);
+    let program_scatter = held.program().map(FrameScatter::times_fewest);
     let memory = ReplayMemory::new(&slots, held, stop)?;
     let faults = first_touches(budget.bytes.saturating_sub(slots.bytes()))?;
     let steps: Vec<ReplaySteps> = windows.iter().map(|window| ReplaySteps::new(window, &slots)).collect();
+    let again = steps.iter().map(ReplaySteps::mean_again).sum::<f64>() / steps.len() as f64;
+    let rest = RestOfMemory::new(run, &windows, budget.bytes.saturating_sub(slots.bytes()), again)?;
+    let replayed = Replayed { steps, slots, memory, rest, threads: budget.threads };
     // Rounds that do not count: they warm the memory, and tell how long one takes.
     let warming = Instant::now();
     for small in SMALL_KINDS {
-        round(&steps, &memory, small, (false, budget.threads));
+        replayed.round(small, false);
     }
     let once = (warming.elapsed().as_secs_f64() / SMALL_KINDS.len() as f64).max(1e-6);
     let passes = (SHORTEST_ROUND.as_secs_f64() / once).ceil().clamp(1.0, f64::from(MOST_PASSES)) as u32;
@@ -85,11 +92,12 @@ pub fn replay(
         }
         // In four rounds both kinds of small pages come before huge ones and after them.
         let (small, huge_first) = (number % 2, number / 2 % 2 == 1);
-        let sum: ReplayRound =
-            (0..passes).map(|_| round(&steps, &memory, SMALL_KINDS[small], (huge_first, budget.threads))).sum();
+        let sum: ReplayRound = (0..passes).map(|_| replayed.round(SMALL_KINDS[small], huge_first)).sum();
         rounds[small].push(sum.times_factor(1.0 / f64::from(passes)));
     }
     let [held_rounds, other_rounds] = rounds;
+    let Replayed { steps, memory, .. } = &replayed;
+    let [held_scatter, other_scatter] = memory.scatter().map(|scatter| scatter.map(FrameScatter::times_fewest));
     Ok(ReplayTimes {
         held_rounds,
         other_rounds,
@@ -98,45 +106,55 @@ pub fn replay(
         represented_cost: windows.iter().map(|window| window.weight * window.cost_share).sum(),
         windows: windows.len() as u32,
         huge_bytes: memory.huge_bytes(),
-        held_scatter: memory.held_scatter().map(FrameScatter::times_fewest),
+        held_scatter,
+        other_scatter,
         program_scatter,
         faults,
         seconds: began.elapsed().as_secs_f64(),
     })
 }
 
-/// All windows each way, with these small pages; `huge_first` says which way comes first. Each of the threads passes over
-/// all windows, from another one on: the mean is told.
-fn round(
-    steps: &[ReplaySteps],
-    memory: &ReplayMemory,
-    small: ReplayPages,
-    (huge_first, threads): (bool, usize),
-) -> ReplayRound {
-    let apart = steps.len() / threads.max(1);
-    let each = |at: usize, seconds: &(dyn Fn(&ReplaySteps) -> f64 + Sync)| {
-        at_once(threads, &|number| seconds(&steps[(at + number * apart) % steps.len()]))
-    };
-    let (base, mut round) = (memory.base(), ReplayRound::default());
-    let order = if huge_first { [ReplayPages::Huge, small] } else { [small, ReplayPages::Huge] };
-    // All windows one after another: between two passes over one lie those over all others, so that no pass finds in
-    // the caches what the one before has left there. Small and huge pages right after each other: what a neighbour does
-    // for a while strikes both.
-    round.instructions_alone = (0..steps.len()).map(|at| each(at, &ReplaySteps::time_instructions)).sum();
-    for pass in [Pass::Chained, Pass::Free] {
-        for at in 0..steps.len() {
-            for kind in order {
-                let seconds = each(at, &|steps| steps.time(base, kind, pass));
-                *match (pass, kind == ReplayPages::Huge) {
-                    (Pass::Chained, false) => &mut round.chained_small,
-                    (Pass::Chained, true) => &mut round.chained_huge,
-                    (Pass::Free, false) => &mut round.free_small,
-                    (Pass::Free, true) => &mut round.free_huge,
-                } += seconds;
-            }
+/// What is replayed, and where.
+struct Replayed {
+    steps: Vec<ReplaySteps>,
+    slots: ReplaySlots,
+    memory: ReplayMemory,
+    rest: RestOfMemory,
+    threads: usize,
+}
+
+impl Replayed {
+    /// All windows each way, with these small pages; `huge_first` says which way comes first.
+    fn round(&self, small: ReplayPages, huge_first: bool) -> ReplayRound {
+        let instructions_alone = self.each(&ReplaySteps::time_instructions);
+        let order = if huge_first { [ReplayPages::Huge, small] } else { [small, ReplayPages::Huge] };
+        let mut passes = order.map(|kind| self.both_passes(kind));
+        if huge_first {
+            passes.reverse();
         }
+        let [[chained_small, free_small], [chained_huge, free_huge]] = passes;
+        ReplayRound { chained_small, chained_huge, free_small, free_huge, instructions_alone }
     }
-    round
+
+    /// Seconds of the chained pass over all windows, and of the free one. Between two passes over a window lies as much
+    /// memory as the program touches: the caches then hold about as much of its lines as they hold of the program's.
+    fn both_passes(&self, kind: ReplayPages) -> [f64; 2] {
+        let (base, slots) = (self.memory.base(), &self.slots);
+        let seconds = |pass| self.each(&|steps| steps.time(base, slots, kind, pass));
+        // Does not count: other pages were replayed before it.
+        seconds(Pass::Free);
+        [Pass::Chained, Pass::Free].map(|pass| {
+            self.rest.read();
+            seconds(pass)
+        })
+    }
+
+    /// The sum over all windows. Each of the threads passes over all, from another one on: their mean.
+    fn each(&self, seconds: &(dyn Fn(&ReplaySteps) -> f64 + Sync)) -> f64 {
+        let (steps, apart) = (&self.steps, self.steps.len() / self.threads.max(1));
+        let one = |at: usize| at_once(self.threads, &|number| seconds(&steps[(at + number * apart) % steps.len()]));
+        (0..steps.len()).map(one).sum()
+    }
 }
 
 /// As many windows as fit, and where their parts lie.

@@ -1,8 +1,13 @@
-use lookaside_timing::VisitLine;
+use lookaside_timing::{PageVisit, VisitLine};
 
 use super::*;
 
-/// Visits to pages of `mib` MiB in an order without a pattern, each with a second line.
+/// A visit with four accesses.
+fn visit(line: VisitLine, others: u8, store: bool) -> PageVisit {
+    PageVisit { line, others, accesses: 4, store }
+}
+
+/// Visits to pages of `mib` MiB in an order without a pattern, each with a second line, every third a store.
 fn random(visits: u64, mib: u64, huge: bool) -> VisitWindow {
     let mut rng = lookaside_stats::SplitMix64::new(3);
     let lines = mib << 14;
@@ -10,7 +15,7 @@ fn random(visits: u64, mib: u64, huge: bool) -> VisitWindow {
         VisitLine::new(0, 0x7000_0000_0000 + ((rng.index(lines as usize) as u64) << 6), huge)
     };
     VisitWindow {
-        visits: (0..visits).map(|_| (line(&mut rng), 1)).collect(),
+        visits: (0..visits).map(|number| visit(line(&mut rng), 1, number % 3 == 0)).collect(),
         others: (0..visits).map(|_| line(&mut rng)).collect(),
         first_timed: visits as usize / 2,
         weight: 2.0,
@@ -32,7 +37,7 @@ fn rounds_are_made_each_way() {
     for threads in [1, 2, 3] {
         let windows = [random(4000, 8, true), random(2000, 8, false)];
         let budget = ReplayBudget { threads, ..budget(256) };
-        match replay(&run(&windows), HeldFrames::hold(), budget, &|| false) {
+        match replay(&run(&windows), HeldFrames::hold().released_for(|| ((), None)).1, budget, &|| false) {
             Ok(times) => each_way(&times),
             Err(ReplayError::NoHugePages { .. }) => return, // a system without them: said, and nothing to see
             Err(e) => panic!("{e}"),
@@ -86,7 +91,8 @@ fn it_stops_when_told() {
 fn lines_keep_their_place_in_their_window() {
     let lines = [(0, 0x1234_5678, true), (0, 0x1234_5678 + (4 << 20), true), (1, 0x1234_5678, true), (0, 0xff, false)];
     let lines = lines.map(|(process, addr, huge)| VisitLine::new(process, addr, huge));
-    let window = VisitWindow { visits: lines.iter().map(|&line| (line, 0)).collect(), ..VisitWindow::default() };
+    let window =
+        VisitWindow { visits: lines.iter().map(|&line| visit(line, 0, false)).collect(), ..VisitWindow::default() };
     // Touched in another order, and a fifth page that nothing is replayed in; the last page was not seen to be touched.
     let fifth = VisitLine::new(0, 6 << 20, false);
     let touched = [lines[2], fifth, lines[1], lines[0]];

@@ -60,6 +60,11 @@ fn line(addr: u64) -> VisitLine {
     VisitLine::new(0, addr, true)
 }
 
+/// Lines of the visits, and how many others each has.
+fn lines(window: &VisitWindow) -> Vec<(VisitLine, u8)> {
+    window.visits.iter().map(|visit| (visit.line, visit.others)).collect()
+}
+
 #[test]
 fn lines_touched_while_a_page_is_there_belong_to_its_visit() {
     let mut block = Block { process: 1, ..Block::default() };
@@ -72,8 +77,31 @@ fn lines_touched_while_a_page_is_there_belong_to_its_visit() {
     block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 1, lines: 1 << 63 });
     let windows = cut(vec![block], &[whole(3)]);
     assert_eq!(windows.len(), 1);
-    assert_eq!(windows[0].visits, [(line(0x1040), 2), (line(0x2000), 0), (line(0x1080), 1)]);
+    assert_eq!(lines(&windows[0]), [(line(0x1040), 2), (line(0x2000), 0), (line(0x1080), 1)]);
     assert_eq!(windows[0].others, [line(0x1000), line(0x1080), line(0x1fc0)]);
+}
+
+#[test]
+fn a_visit_counts_what_is_accessed_until_its_page_leaves() {
+    let mut block = Block { process: 1, ..Block::default() };
+    block.push(Kind::Load, 0x1040);
+    block.push(Kind::Store, 0x2000);
+    block.repeat = vec![4, 2];
+    block.push_event(Event::Repeats { addr: 0x1000, kind: Kind::Load, count: 10 });
+    block.push_event(Event::Repeats { addr: 0x1000, kind: Kind::Fetch, count: 1000 });
+    block.push_event(Event::Repeats { addr: 0x9000, kind: Kind::Load, count: 100 });
+    block.push(Kind::Load, 0x1080);
+    block.repeat.push(u32::MAX);
+    // A first level of two pages holds page 1 on.
+    let counts = |first_level| {
+        let huge = HugeWindows::default();
+        let mut source = Blocks(TraceInfo::default(), vec![block.clone()].into_iter());
+        let run = cut_windows(&mut source, &[whole(3)], &huge, first_level).unwrap();
+        let count = |visit: &PageVisit| (visit.accesses, visit.store);
+        run.windows[0].visits.iter().map(count).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(0), [(15, false), (3, true), (u32::MAX, false)]);
+    assert_eq!(counts(2), [(u32::MAX, false), (3, true)]);
 }
 
 #[test]
@@ -88,7 +116,7 @@ fn pages_that_the_first_level_holds_are_no_visits() {
     let RunVisits { windows, touched } = cut_windows(&mut source, &[whole(6)], &huge, 2).unwrap();
     // Page 2 is back after 1 and 3, which are all that two entries hold.
     let line = |addr| VisitLine::new(0, addr, false);
-    assert_eq!(windows[0].visits, [(line(0x1040), 2), (line(0x2000), 0), (line(0x3000), 0), (line(0x2fc0), 0)]);
+    assert_eq!(lines(&windows[0]), [(line(0x1040), 2), (line(0x2000), 0), (line(0x3000), 0), (line(0x2fc0), 0)]);
     assert_eq!(windows[0].others, [line(0x1000), line(0x1080)]);
     assert_eq!(touched, [line(0x1040), line(0x2000), line(0x3000)]);
 }
@@ -103,7 +131,7 @@ fn a_window_begins_with_what_was_visited_last() {
     }
     let place = WindowPlace { start: 4, length: 2, weight: 3.5, cost_share: 0.25 };
     let windows = cut(vec![block.clone()], &[place]);
-    let pages: Vec<VisitLine> = windows[0].visits.iter().map(|visit| visit.0).collect();
+    let pages: Vec<VisitLine> = windows[0].visits.iter().map(|visit| visit.line).collect();
     assert_eq!(pages, [2, 3, 1, 4, 1].map(|page| line(page << 12)));
     assert_eq!((windows[0].first_timed, windows[0].weight, windows[0].cost_share), (3, 3.5, 0.25));
     assert_eq!(windows[0].others, [2, 3, 1, 4, 1].map(|page| line((page << 12) + 64 * page)));
@@ -141,7 +169,7 @@ fn a_window_begins_with_no_more_than_caches_hold() {
     (0..pages).for_each(|page| block.push(Kind::Load, page << 12));
     let windows = cut(vec![block], &[WindowPlace { start: pages - 1, length: 1, weight: 1.0, cost_share: 1.0 }]);
     assert_eq!(windows[0].first_timed, WARMING_PAGES);
-    assert_eq!(windows[0].visits[0].0, line(99 << 12));
+    assert_eq!(windows[0].visits[0].line, line(99 << 12));
     assert_eq!(windows[0].visits.len(), WARMING_PAGES + 1);
 }
 
@@ -170,7 +198,7 @@ proptest! {
             return Ok(());
         }
         prop_assert_eq!(windows[0].first_timed, 0);
-        let got: Vec<(VisitLine, u32)> = windows[0].visits.iter().map(|&(line, n)| (line, u32::from(n))).collect();
+        let got: Vec<(VisitLine, u32)> = lines(&windows[0]).into_iter().map(|(line, n)| (line, u32::from(n))).collect();
         let wanted: Vec<(VisitLine, u32)> = expected.iter().map(|&(addr, n)| (line(addr), n.count_ones())).collect();
         prop_assert_eq!(got, wanted);
         let others: Vec<VisitLine> = expected.iter()

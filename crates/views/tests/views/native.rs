@@ -56,6 +56,7 @@ pub fn replay() -> ReplayTimes {
         represented_cost: 1.0,
         windows: 8,
         held_scatter: None,
+        other_scatter: None,
         program_scatter: None,
         huge_bytes: 1_510 << 21,
         faults: FaultCosts { again_microseconds: [0.64, 104.0], fresh_microseconds: [0.7, 121.0] },
