@@ -18,7 +18,7 @@ use crate::args::analyze::AnalyzeArgs;
 use crate::recording::backend;
 use crate::setups::{self, ChosenSetup};
 use crate::symbol_names::SymbolNames;
-use advice_watch::{AdviceWatch, AdvisedAreas};
+use advice_watch::{watch_advice, AdvisedAreas};
 use asked_memory::AskedMemory;
 use input::SecondInput;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
@@ -26,6 +26,7 @@ use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{self, short_count, spinner};
 use measure::Measured;
 use native::NativeTiming;
+use watched::Watched;
 
 mod advice_watch;
 mod asked_memory;
@@ -34,6 +35,7 @@ mod input;
 mod measure;
 mod mosaic;
 mod native;
+mod watched;
 
 /// Runs the command; the exit code is the program's own.
 pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
@@ -103,10 +105,10 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         let native = !args.once && args.trace.is_none();
         let wanted = Wanted { native, what_if: args.what_if, mosaic };
         // A thread that can't be started sees nothing, and what the program asks for by itself is not in the prediction.
-        let advice = input.control.as_ref().and_then(|control| AdviceWatch::start(control.pid()).ok());
+        let advice = input.control.as_ref().and_then(|control| watch_advice(control.pid()).ok());
         let seen = exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, wanted, || {
             interrupt.unwatch();
-            advice.map(AdviceWatch::end).unwrap_or_default()
+            advice.and_then(Watched::end).unwrap_or_default()
         })?;
         if let (Some(plan), true) = (&mut measure, mosaic) {
             plan.add_mosaics(seen.windows, args.machine.seed);

@@ -1,16 +1,14 @@
 //! The memory for which a program asks for huge pages by itself, seen while it is recorded.
 
 use std::collections::BTreeSet;
-use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lookaside_host::Process;
 
-/// First look at the program, and each next one after twice as long, up to the last. A look at a gigabyte takes some
-/// milliseconds.
-const FIRST_LOOK: Duration = Duration::from_millis(50);
-const LAST_LOOK: Duration = Duration::from_secs(2);
+use super::watched::Watched;
+
+/// First look at the program, and the longest wait for a next one. A look at a gigabyte takes some milliseconds.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// So many areas are kept at the most.
 const MOST_AREAS: usize = 1 << 16;
 
@@ -29,40 +27,20 @@ impl AdvisedAreas {
     }
 }
 
-/// The thread beside the recording.
-pub struct AdviceWatch {
-    stop: Sender<()>,
-    thread: JoinHandle<AdvisedAreas>,
-}
-
-impl AdviceWatch {
-    /// Begins to look at the process.
-    ///
-    /// # Errors
-    /// No thread can be started.
-    pub fn start(pid: u32) -> std::io::Result<Self> {
-        let (stop, stopped) = channel();
-        let beside = std::thread::Builder::new().name("advice".into());
-        let thread = beside.spawn(move || {
-            let (mut seen, mut wait) = (AdvisedAreas { process: pid, ..AdvisedAreas::default() }, FIRST_LOOK);
-            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {
-                wait = (wait * 2).min(LAST_LOOK);
-                for area in Process::of(pid).smaps().unwrap_or_default() {
-                    if area.has_flag(&["hg"]) && seen.areas.len() < MOST_AREAS {
-                        seen.areas.insert((area.start, area.end));
-                    }
-                }
+/// Begins to look at the process.
+///
+/// # Errors
+/// No thread can be started.
+pub fn watch_advice(process: u32) -> std::io::Result<Watched<AdvisedAreas>> {
+    let none = AdvisedAreas { process, areas: BTreeSet::new() };
+    Watched::start(LOOKS, none, move |mut seen| {
+        for area in Process::of(process).smaps().unwrap_or_default() {
+            if area.has_flag(&["hg"]) && seen.areas.len() < MOST_AREAS {
+                seen.areas.insert((area.start, area.end));
             }
-            seen
-        })?;
-        Ok(Self { stop, thread })
-    }
-
-    /// Ends it: what was seen.
-    pub fn end(self) -> AdvisedAreas {
-        drop(self.stop);
-        self.thread.join().unwrap_or_default()
-    }
+        }
+        seen
+    })
 }
 
 #[cfg(test)]
@@ -82,9 +60,9 @@ mod tests {
             eprintln!("LEFT OUT: this kernel has no huge pages");
             return;
         }
-        let watch = AdviceWatch::start(std::process::id()).expect("a thread");
-        std::thread::sleep(3 * FIRST_LOOK);
-        let seen = watch.end();
+        let watch = watch_advice(std::process::id()).expect("a thread");
+        std::thread::sleep(3 * LOOKS.0);
+        let seen = watch.end().expect("no panic");
         let holds = |mapping: &Mapping, process| seen.hold(process, mapping.address(), mapping.address() + (4 << 20));
         assert!(holds(&asked, std::process::id()) && !holds(&asked, 1));
         assert!(!holds(&other, std::process::id()));

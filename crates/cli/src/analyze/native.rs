@@ -12,8 +12,9 @@ use lookaside_techniques::huge_gain::GainEvidence;
 use lookaside_techniques::{Analysis, ChildExit, ProfiledVisits};
 use lookaside_timing::{attribute, saved, FaultBill, NativeClock, ReplayTimes, SavedSeconds, SiteTime};
 
-use super::frame_watch::FrameWatch;
+use super::frame_watch::watch_frames;
 use super::input::SecondInput;
+use super::watched::Watched;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::spinner;
@@ -130,12 +131,12 @@ fn natively(
     let bar = spinner("running it by itself");
     let mut frames = None;
     let run = native_run(command, input, &mut |control| {
-        frames = FrameWatch::start(control.pid()).ok();
+        frames = watch_frames(control.pid()).ok();
         interrupt.watch(control, true);
     });
     interrupt.unwatch();
     bar.finish_and_clear();
-    let scatter = frames.and_then(FrameWatch::end);
+    let scatter = frames.and_then(Watched::end).flatten();
     Ok((run?, scatter))
 }
 
