@@ -69,7 +69,7 @@ pub enum Command {
     Probe(probe::ProbeArgs),
     /// Check a machine description: run the same access patterns on this CPU and in the model
     #[command(after_help = "Example: lookaside validate --machine machine.toml --html report.html\n\n\
-        Exit codes: 0 median error up to 10 % and worst up to 30 %; 1 larger errors; 2 bad input")]
+        Exit codes: 0 median error up to 5 % and worst up to 20 %; 1 larger errors; 2 bad input")]
     Validate(validate::ValidateArgs),
     /// Run and time one of the papers' benchmark programs
     #[command(after_help = "Examples: lookaside workload list\n          \
