@@ -12,8 +12,8 @@ use lookaside_trace::{Block, Event};
 use crate::backends::{prepare_child, start_sampling, ChildSetup};
 use crate::{CaptureError, ChildEnd, ProgramControl, RecordRequest, RecordTarget, Recording, Symbols};
 
-/// Samples a second of each thread's CPU time. 1,000 cost 2.8 to 5 % on a virtual machine whose timer interrupts go through
-/// its host (docs/sampling.md); these are to cost less than 2 %.
+/// Samples a second of each thread's CPU time: well below the 2 % that the native run may be slower. 1,000 cost 1.6 % on
+/// one machine, and 2.0 % on another (docs/sampling.md).
 const SAMPLE_HZ: u32 = 400;
 
 /// What a native run gave.

@@ -19,7 +19,7 @@ use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::spinner;
 
-/// Rounds of a replay take so long, five of them in any case.
+/// Rounds of a replay take so long, six of them in any case.
 const REPLAY_TIME: Duration = Duration::from_millis(3500);
 /// Of the memory that is to be had, a replay takes this part at most.
 const REPLAY_MEMORY: f64 = 0.5;

@@ -8,8 +8,9 @@ use lookaside_stats::SplitMix64;
 /// The order of blocks and regions is drawn, always the same.
 const SEED: u64 = 1;
 
-/// Of these places in `frames` up to `count`, in the order in which to give them: as many to a block of eight frames, and to
-/// a region of 2 MiB, as in `wanted`, on the mean and as far as there are such. Frames of a block come one after another.
+/// Of these places in `frames` up to `count`, in the order in which to give them: as many to a block of eight frames,
+/// and to a region of 2 MiB, as in `wanted`, on the mean and as far as there are such. Frames of a block come one after
+/// another.
 pub fn choose(frames: &[u64], places: &[u32], count: usize, wanted: FrameScatter) -> Vec<u32> {
     let a_block = (BLOCK_FRAMES as f64 / wanted.times_fewest()).clamp(1.0, BLOCK_FRAMES as f64);
     let mut blocks = blocks_of(frames, places);

@@ -83,15 +83,15 @@ impl HeldFrames {
     pub(super) fn choose(&self, like_program: u64, like_before: u64) -> ChosenFrames {
         let Some(held) = &self.held else { return ChosenFrames::default() };
         let seen = Process::own().frames(held.base(), self.pages).filter(|seen| seen.len() as u64 == self.pages);
-        let Some(frames) = seen else {
-            let all = (0..self.pages.min(like_program) as u32).collect();
-            return ChosenFrames { like_program: all, ..ChosenFrames::default() };
+        let before = |pages| first_scatter(&self.given_out, pages);
+        let (Some(frames), Some(wanted)) = (seen, self.program.or(before(like_program))) else {
+            // As the kernel gave them out.
+            let first = (0..self.pages.min(like_program) as u32).collect();
+            return ChosenFrames { like_program: first, ..ChosenFrames::default() };
         };
         let scatter = |chosen: &[u32]| {
             FrameScatter::of(&chosen.iter().map(|&place| frames[place as usize]).collect::<Vec<u64>>())
         };
-        let before = |pages| first_scatter(&self.given_out, pages);
-        let Some(wanted) = self.program.or(before(like_program)) else { return ChosenFrames::default() };
         let all: Vec<u32> = (0..frames.len() as u32).collect();
         let like_program = choose(&frames, &all, like_program as usize, wanted);
         let taken: HashSet<u32> = like_program.iter().copied().collect();

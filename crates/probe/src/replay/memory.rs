@@ -25,8 +25,8 @@ const MOST_WINDOWS: usize = (1 << (32 - WINDOW_SHIFT)) / ReplayPages::ALL.len();
 pub enum ReplayPages {
     /// Small pages in frames like the program's ([`HeldFrames`]).
     SmallHeld,
-    /// Small pages in frames like those that the kernel gave out before the program was recorded; where that may not be seen
-    /// in frames that come now, rather side by side.
+    /// Small pages in frames like those that the kernel gave out before the program was recorded; where that may not be
+    /// seen in frames that come now, rather side by side.
     SmallOther,
     /// Huge pages.
     Huge,
@@ -165,8 +165,8 @@ impl ReplayMemory {
         self.huge_bytes
     }
 
-    /// How scattered the frames are of [`ReplayPages::SmallHeld`] and of [`ReplayPages::SmallOther`]; `None` = that may not be
-    /// seen.
+    /// How scattered the frames are of [`ReplayPages::SmallHeld`] and of [`ReplayPages::SmallOther`]; `None` = that may
+    /// not be seen.
     pub fn scatter(&self) -> [Option<FrameScatter>; 2] {
         self.scatter
     }

@@ -81,7 +81,8 @@ impl ReplaySteps {
         timed.iter().map(|step| f64::from(step.again())).sum::<f64>() / timed.len().max(1) as f64
     }
 
-    /// Seconds of CPU of the timed visits in memory that begins at `base`, after the others; as many times as they stand for.
+    /// Seconds of CPU of the timed visits in memory that begins at `base`, after the others; as many times as they stand
+    /// for.
     pub fn time(&self, base: u64, slots: &ReplaySlots, kind: ReplayPages, pass: Pass) -> f64 {
         let mut accesses = Vec::with_capacity(2 * AT_A_TIME);
         for part in &self.warming {

@@ -1,7 +1,7 @@
 //! The inference against machines that are made up: it finds what they are, or says that it does not know.
 //!
-//! CI runs 128 machines, always the same ones, and asserts that at least 98 % are recovered in full and that nothing wrong is
-//! ever confirmed. Of the first 512, 507 are; of seeds 3000 to 3255, which no threshold was chosen on, 250 of 256; none was
+//! CI runs 128 machines, always the same ones, and asserts that at least 98 % are recovered in full and that nothing
+//! wrong is ever confirmed. Of the first 512, 507 are; of seeds 3000 to 3255, which no threshold was chosen on, 250 of 256; none was
 //! wrong. Others are run by
 //! `LOOKASIDE_PROBE_MACHINES=256 LOOKASIDE_PROBE_FIRST_SEED=3000 cargo test -p lookaside-probe --test made_up recover::machines`.
 //!
