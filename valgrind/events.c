@@ -291,6 +291,7 @@ void lk_pre_syscall(ThreadId tid, UInt no, UWord *args, UInt n)
 		lk_switch_thread(tid);
 		lk_empty_slots();
 		lk_send_totals(tid);
+		lk_send_waits(tid);
 		break;
 	}
 }

@@ -23,7 +23,7 @@ struct slot {
 #define COUNT_BITS 16
 
 struct lk_group lk_groups[LK_GROUPS + LK_MORE];
-ULong lk_accesses[2][1 + LK_ACCESSES];
+ULong lk_accesses[3][1 + LK_ACCESSES];
 struct lk_group *lk_groups_end = lk_groups;
 ULong *lk_accesses_end = LK_ACCESSES_FIRST;
 ULong lk_some_not_taken;
@@ -67,22 +67,14 @@ static inline struct lk_record *put_missed(struct lk_record *out,
 	return out;
 }
 
-/*
- * One access, and `more` to the same page right after it; the lines that they
- * are on.
- */
-static void put_access(UInt kind, ULong addr, ULong what, ULong more,
-		       ULong lines)
+/* One access, and `more` to the same page right after it. */
+static void put_access(UInt kind, ULong addr, ULong what, ULong more)
 {
 	struct slot *slot;
 
 	if (lk_opt.granularity == LK_BYTE) {
 		lk_out = lk_put_record(lk_out, addr | (what & ~LK_ADDR_MASK),
 				       what & LK_ADDR_MASK);
-		return;
-	}
-	if (lk_opt.window) {
-		lk_window_access(kind, addr, what, more, lines);
 		return;
 	}
 	slot = slot_of(kind, addr);
@@ -105,16 +97,27 @@ static void put_accesses(const ULong *from, const ULong *to)
 		if (kind == LK_REPEATS)
 			continue;
 		totals[kind]++;
-		put_access(kind, *from, what, 0, lk_line_bit(*from));
+		if (!lk_opt.window)
+			put_access(kind, *from, what, 0);
+		else if (lk_window_access(kind, *from, what, 0,
+					  lk_line_bit(*from)))
+			lk_note_visit(from);
 	}
 }
 
 static void put_group(const struct lk_group *group)
 {
+	ULong more = lk_group_size(group) - 1;
+
 	totals[LK_FETCH] += lk_group_size(group);
-	if (lk_opt.fetches && lk_group_size(group))
+	if (!lk_opt.fetches || !lk_group_size(group))
+		return;
+	if (lk_opt.window)
+		lk_window_access(LK_FETCH, lk_group_ip(group),
+				 lk_group_what(group), more, group->lines);
+	else
 		put_access(LK_FETCH, lk_group_ip(group), lk_group_what(group),
-			   lk_group_size(group) - 1, group->lines);
+			   more);
 }
 
 /* In the order of the program, for any setting. */
@@ -236,6 +239,8 @@ void lk_filter(void)
 	else
 		filter_plain();
 	lk_some_not_taken = 0;
+	if (lk_opt.waits)
+		lk_waits_emptied();
 	lk_groups_end = lk_groups;
 	lk_accesses_end = LK_ACCESSES_FIRST;
 	if (lk_opt.window && ++fillings % FILLINGS == 0) {

@@ -10,60 +10,10 @@
  * most the accesses since the last one.
  */
 
-#include "lookaside.h"
+#include "generate.h"
 
 #include "pub_tool_libcassert.h"
 #include "pub_tool_machine.h"
-
-struct gen {
-	IRSB *out;
-	Addr ip;
-	/* Ends of the logs where the superblock is entered; NULL = unknown. */
-	IRExpr *accesses_end;
-	IRExpr *groups_end;
-	/* Logged since, and how much of it the ends in memory take in. */
-	UInt accesses;
-	UInt groups;
-	UInt told_accesses;
-	UInt told_groups;
-	/* Instructions that the last group has counted already. */
-	UInt grouped;
-	/* There was a group since the last exit. */
-	Bool open;
-};
-
-static IRExpr *u64(ULong n)
-{
-	return IRExpr_Const(IRConst_U64(n));
-}
-
-static IRExpr *bind(struct gen *g, IRExpr *value)
-{
-	IRTemp temp = newIRTemp(g->out->tyenv, Ity_I64);
-
-	addStmtToIRSB(g->out, IRStmt_WrTmp(temp, value));
-	return IRExpr_RdTmp(temp);
-}
-
-static IRExpr *binop(struct gen *g, IROp op, IRExpr *a, IRExpr *b)
-{
-	return bind(g, IRExpr_Binop(op, a, b));
-}
-
-static IRExpr *load(struct gen *g, IRExpr *addr)
-{
-	return bind(g, IRExpr_Load(Iend_LE, Ity_I64, addr));
-}
-
-static void store(struct gen *g, IRExpr *addr, IRExpr *value)
-{
-	addStmtToIRSB(g->out, IRStmt_Store(Iend_LE, addr, value));
-}
-
-static IRExpr *address_of(const void *p)
-{
-	return u64((ULong)(Addr)p);
-}
 
 static Bool filtered(void)
 {
@@ -93,11 +43,6 @@ static void begin_superblock(struct gen *g)
 	g->accesses_end = load(g, address_of(&lk_accesses_end));
 }
 
-static IRExpr *later(struct gen *g, IRExpr *pos, ULong bytes)
-{
-	return bytes ? binop(g, Iop_Add64, pos, u64(bytes)) : pos;
-}
-
 /* Before an exit. */
 static void tell_ends(struct gen *g)
 {
@@ -117,8 +62,11 @@ static Bool is_always(const IRExpr *guard)
 	return !guard || (guard->tag == Iex_Const && guard->Iex.Const.con->Ico.U1);
 }
 
-/* One access; `guard` (NULL = always) says whether it takes place. */
-static void put_data(struct gen *g, enum lk_kind kind, IRExpr *addr,
+/*
+ * One access; `guard` (NULL = always) says whether it takes place. Its number
+ * in the superblock, from 1; 0 where it never does.
+ */
+static UInt put_data(struct gen *g, enum lk_kind kind, IRExpr *addr,
 		     UInt size, IRExpr *guard)
 {
 	ULong what = LK_WHAT(g->ip, kind, size < 255 ? size : 255);
@@ -127,7 +75,7 @@ static void put_data(struct gen *g, enum lk_kind kind, IRExpr *addr,
 
 	tl_assert(g->accesses < LK_MORE);
 	if (guard && guard->tag == Iex_Const && !guard->Iex.Const.con->Ico.U1)
-		return;
+		return 0;
 	if (!is_always(guard)) {
 		code = bind(g, IRExpr_ITE(guard, code, u64(LK_NOT_TAKEN)));
 		store(g, address_of(&lk_some_not_taken), u64(1));
@@ -137,7 +85,12 @@ static void put_data(struct gen *g, enum lk_kind kind, IRExpr *addr,
 	entry = later(g, g->accesses_end,
 		      g->accesses * sizeof(ULong) + LK_WHATS_OFFSET);
 	store(g, entry, code);
-	g->accesses++;
+	if (lk_opt.waits) {
+		entry = later(g, g->accesses_end,
+			      g->accesses * sizeof(ULong) + LK_ORIGINS_OFFSET);
+		store(g, entry, lk_flow_origin(g, addr));
+	}
+	return ++g->accesses;
 }
 
 static Bool touches_memory(const IRStmt *st)
@@ -247,40 +200,48 @@ static UInt size_of(struct gen *g, const IRExpr *data)
 	return sizeofIRType(typeOfIRExpr(g->out->tyenv, data));
 }
 
-static void put_dirty(struct gen *g, const IRDirty *d)
+/* These give the number of the load that they log, as put_data does. */
+
+static UInt put_dirty(struct gen *g, const IRDirty *d)
 {
+	UInt loaded = 0;
+
 	if (d->mFx == Ifx_Read || d->mFx == Ifx_Modify)
-		put_data(g, LK_LOAD, d->mAddr, d->mSize, d->guard);
+		loaded = put_data(g, LK_LOAD, d->mAddr, d->mSize, d->guard);
 	if (d->mFx == Ifx_Write || d->mFx == Ifx_Modify)
 		put_data(g, LK_STORE, d->mAddr, d->mSize, d->guard);
+	return loaded;
 }
 
-static void put_cas(struct gen *g, const IRCAS *cas)
+static UInt put_cas(struct gen *g, const IRCAS *cas)
 {
 	UInt size = size_of(g, cas->dataLo) * (cas->dataHi ? 2 : 1);
+	UInt loaded = put_data(g, LK_LOAD, cas->addr, size, NULL);
 
-	put_data(g, LK_LOAD, cas->addr, size, NULL);
 	put_data(g, LK_STORE, cas->addr, size, NULL);
+	return loaded;
 }
 
-static void put_load_g(struct gen *g, const IRLoadG *lg)
+static UInt put_load_g(struct gen *g, const IRLoadG *lg)
 {
 	IRType result, source;
 
 	typeOfIRLoadGOp(lg->cvt, &result, &source);
-	put_data(g, LK_LOAD, lg->addr, sizeofIRType(source), lg->guard);
+	return put_data(g, LK_LOAD, lg->addr, sizeofIRType(source), lg->guard);
 }
 
-static void put_llsc(struct gen *g, const IRStmt *st)
+static UInt put_llsc(struct gen *g, const IRStmt *st)
 {
-	if (st->Ist.LLSC.storedata)
+	IRType result;
+
+	if (st->Ist.LLSC.storedata) {
 		put_data(g, LK_STORE, st->Ist.LLSC.addr,
 			 size_of(g, st->Ist.LLSC.storedata), NULL);
-	else
-		put_data(g, LK_LOAD, st->Ist.LLSC.addr,
-			 sizeofIRType(typeOfIRTemp(g->out->tyenv,
-						   st->Ist.LLSC.result)),
-			 NULL);
+		return 0;
+	}
+	result = typeOfIRTemp(g->out->tyenv, st->Ist.LLSC.result);
+	return put_data(g, LK_LOAD, st->Ist.LLSC.addr, sizeofIRType(result),
+			NULL);
 }
 
 static void put_statement(struct gen *g, const IRSB *in, Int at)
@@ -288,6 +249,7 @@ static void put_statement(struct gen *g, const IRSB *in, Int at)
 	const IRStmt *st = in->stmts[at];
 	const IRExpr *data;
 	const IRStoreG *sg;
+	UInt loaded = 0;
 
 	if (!g->open && touches_memory(st))
 		put_group(g, in, at);
@@ -298,8 +260,9 @@ static void put_statement(struct gen *g, const IRSB *in, Int at)
 	case Ist_WrTmp:
 		data = st->Ist.WrTmp.data;
 		if (data->tag == Iex_Load)
-			put_data(g, LK_LOAD, data->Iex.Load.addr,
-				 sizeofIRType(data->Iex.Load.ty), NULL);
+			loaded = put_data(g, LK_LOAD, data->Iex.Load.addr,
+					  sizeofIRType(data->Iex.Load.ty),
+					  NULL);
 		break;
 	case Ist_Store:
 		put_data(g, LK_STORE, st->Ist.Store.addr,
@@ -311,16 +274,16 @@ static void put_statement(struct gen *g, const IRSB *in, Int at)
 			 sg->guard);
 		break;
 	case Ist_LoadG:
-		put_load_g(g, st->Ist.LoadG.details);
+		loaded = put_load_g(g, st->Ist.LoadG.details);
 		break;
 	case Ist_Dirty:
-		put_dirty(g, st->Ist.Dirty.details);
+		loaded = put_dirty(g, st->Ist.Dirty.details);
 		break;
 	case Ist_CAS:
-		put_cas(g, st->Ist.CAS.details);
+		loaded = put_cas(g, st->Ist.CAS.details);
 		break;
 	case Ist_LLSC:
-		put_llsc(g, st);
+		loaded = put_llsc(g, st);
 		break;
 	case Ist_Exit:
 		tell_ends(g);
@@ -329,6 +292,8 @@ static void put_statement(struct gen *g, const IRSB *in, Int at)
 	default:
 		break;
 	}
+	if (lk_opt.waits)
+		lk_flow_statement(g, st, loaded);
 }
 
 IRSB *lk_instrument(VgCallbackClosure *closure, IRSB *in,
@@ -347,10 +312,14 @@ IRSB *lk_instrument(VgCallbackClosure *closure, IRSB *in,
 	/* Valgrind's own preamble comes before the first instruction. */
 	for (; i < in->stmts_used && in->stmts[i]->tag != Ist_IMark; i++)
 		addStmtToIRSB(g.out, in->stmts[i]);
+	if (lk_opt.waits)
+		lk_flow_begin(&g, in);
 	for (; i < in->stmts_used; i++) {
 		put_statement(&g, in, i);
 		addStmtToIRSB(g.out, in->stmts[i]);
 	}
 	tell_ends(&g);
+	if (lk_opt.waits)
+		lk_flow_end(&g);
 	return g.out;
 }

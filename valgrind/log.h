@@ -12,6 +12,12 @@ static inline ULong lk_what_of(const ULong *access)
 	return access[LK_WHATS_OFFSET / sizeof(ULong)];
 }
 
+/* The access that the address comes from; NULL = none that is known. */
+static inline const ULong *lk_origin_of(const ULong *access)
+{
+	return (const ULong *)access[LK_ORIGINS_OFFSET / sizeof(ULong)];
+}
+
 static inline ULong lk_group_size(const struct lk_group *group)
 {
 	return group->code >> 48 & LK_MOST_GROUPED;
@@ -31,6 +37,14 @@ static inline ULong lk_group_what(const struct lk_group *group)
 static inline const ULong *lk_before(const struct lk_group *group)
 {
 	return (const ULong *)(group->before & 0xffffffff);
+}
+
+/* A logged access has brought its page into the window. */
+static inline void lk_note_visit(const ULong *access)
+{
+	/* Nobody waits for a store. */
+	if (lk_opt.waits && (lk_what_of(access) >> LK_KIND_SHIFT & 3) == LK_LOAD)
+		lk_waits_visit(access);
 }
 
 /* Gives the end of the records, which is where `out` was or in a new frame. */

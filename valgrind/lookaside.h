@@ -33,6 +33,7 @@ struct lk_options {
 	Int class_pages; /* of one class in a window */
 	Int table[LK_TABLES];
 	Bool fetches;
+	Bool waits; /* only where there is a window */
 	/* The pipe; the memory that we share with its reader. */
 	Int fd;
 	ULong inode;
@@ -72,7 +73,9 @@ struct lk_record {
 
 /*
  * The logs, which the added code writes and lk_filter empties. Accesses:
- * addresses, and at a fixed distance what each is. Groups of instructions:
+ * addresses, and at fixed distances what each is and, where waits are asked
+ * for, where the load is logged that its address comes from (0: unknown, or at
+ * hand). Groups of instructions:
  * a constant; the address where the log of accesses ended before it (it lies
  * below 4 GiB, where the tool is loaded) and how many stores without a guard
  * it makes; where there are windows, the lines of the page that it is on.
@@ -108,10 +111,11 @@ struct lk_group {
 #define LK_ACCESSES ((LK_GROUPS + 1) * LK_MORE)
 extern struct lk_group lk_groups[LK_GROUPS + LK_MORE];
 /* Addresses; what they are. Before the first there is room for one. */
-extern ULong lk_accesses[2][1 + LK_ACCESSES];
+extern ULong lk_accesses[3][1 + LK_ACCESSES];
 #define LK_GROUPS_FULL (&lk_groups[LK_GROUPS])
 #define LK_ACCESSES_FIRST (&lk_accesses[0][1])
 #define LK_WHATS_OFFSET sizeof(lk_accesses[0])
+#define LK_ORIGINS_OFFSET (2 * sizeof(lk_accesses[0]))
 extern struct lk_group *lk_groups_end;
 extern ULong *lk_accesses_end;
 /* Some access in the log may have LK_NOT_TAKEN. */
@@ -125,11 +129,23 @@ void lk_empty_slots(void);
 void lk_forget_totals(void);
 void lk_send_totals(ThreadId tid);
 
+/* flow.c */
+/* The program's general registers, in the order of VEX's guest state. */
+#define LK_REGISTERS 16
+/* Where in the log the load stands that each has its value from; 0: unknown. */
+extern ULong lk_flow_registers[LK_REGISTERS];
+
+/* waits.c */
+void lk_waits_visit(const ULong *access);
+void lk_waits_emptied(void);
+void lk_forget_waits(void);
+void lk_send_waits(ThreadId tid);
+
 /* window.c */
 /* Emptied into the smallest frame, where records come without shared memory. */
 #define LK_SMALL_WINDOW 32
 void lk_windows_init(void);
-void lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
+Bool lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
 		      ULong lines);
 void lk_filter_windows(ULong totals[LK_TABLES]);
 void lk_empty_windows(void);

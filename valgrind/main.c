@@ -47,6 +47,8 @@ static Bool process_option(const HChar *arg)
 		;
 	else if VG_BOOL_CLO (arg, "--fetches", lk_opt.fetches)
 		;
+	else if VG_BOOL_CLO (arg, "--waits", lk_opt.waits)
+		;
 	else if VG_INT_CLO (arg, "--wire-fd", fd)
 		lk_opt.fd = fd;
 	else if VG_INT_CLO (arg, "--wire-inode", inode)
@@ -70,6 +72,7 @@ static void print_usage(void)
 "    --stores-apart=yes|no         stores have a table of their own [no]\n"
 "    --unified=yes|no              one table for all accesses [no]\n"
 "    --fetches=yes|no              record instruction fetches [yes]\n"
+"    --waits=yes|no                tell which visits wait for others [no]\n"
 "    --wire-fd=N --wire-inode=N    the pipe to write to\n"
 "    --shared-fd=N --shared-inode=N  the memory shared with its reader\n");
 }
@@ -87,6 +90,8 @@ static void post_clo_init(void)
 		lk_opt.table[LK_STORE] = lk_opt.table[LK_FETCH] = 0;
 	if (lk_opt.granularity != LK_PAGE)
 		lk_opt.window = 0;
+	if (!lk_opt.window)
+		lk_opt.waits = False;
 	lk_filter_init();
 	lk_wire_open();
 }
@@ -108,6 +113,7 @@ static void fini(Int code)
 {
 	lk_empty_slots();
 	lk_send_totals(VG_INVALID_THREADID);
+	lk_send_waits(VG_INVALID_THREADID);
 	/* Else a signal kills us: its number comes with kill_self. */
 	if (lk_exiting)
 		lk_process_ends(lk_exit_code);

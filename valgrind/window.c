@@ -238,18 +238,21 @@ static inline void leave_out(struct window *w, UInt i, ULong n, ULong lines)
 	w->last[i] = ++now * LK_MOST_WINDOW + i;
 }
 
-/* One access, and `more` to the same page right after it. */
-void lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
+/*
+ * One access, and `more` to the same page right after it. Does it bring the
+ * page in?
+ */
+Bool lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
 		      ULong lines)
 {
 	struct window *w = &windows[lk_opt.table[kind]];
 	UInt i = place_of(w, page_of(addr));
+	Bool enters = i == NOWHERE;
 
-	if (i == NOWHERE)
+	if (enters)
 		i = enter(w, addr, what);
-	else
-		more++;
-	leave_out(w, i, more, lines);
+	leave_out(w, i, more + !enters, lines);
+	return enters;
 }
 
 /* Where the logged accesses go over to another page, and the lines between. */
@@ -289,6 +292,7 @@ static UInt put_runs(struct window *w, UInt run, UInt last, UInt until)
 		if (i == NOWHERE) {
 			i = enter(w, *access, lk_what_of(access));
 			n--;
+			lk_note_visit(access);
 		}
 		leave_out(w, i, n, masks[run]);
 	}

@@ -260,6 +260,7 @@ void lk_forget_thread(void)
 void lk_forked(void)
 {
 	lk_forget_totals();
+	lk_forget_waits();
 	process = VG_(getpid)();
 	thread = VG_(gettid)();
 }

@@ -1,5 +1,5 @@
 //! Records a program and throws the accesses away: `record [--byte|--line|--page] [--classes N] [--data] [--apart]
-//! [--unified] PROGRAM…`. Prints what came and how fast; for measuring recorders.
+//! [--unified] [--window N] [--waits] PROGRAM…`. Prints what came and how fast; for measuring recorders.
 
 use std::time::Instant;
 
@@ -16,6 +16,7 @@ fn main() {
         filter_stores_apart: false,
         filter_unified: false,
         fetches: true,
+        waits: false,
         sample_hz: 2000,
     };
     let mut words = std::env::args_os().skip(1).peekable();
@@ -27,9 +28,11 @@ fn main() {
             "--data" => request.fetches = false,
             "--apart" => request.filter_stores_apart = true,
             "--unified" => request.filter_unified = true,
-            "--classes" => {
-                let n = words.next().and_then(|n| n.to_str().and_then(|n| n.parse().ok()));
-                request.filter_log2_classes = n.unwrap_or(0);
+            "--waits" => request.waits = true,
+            "--classes" => request.filter_log2_classes = number(words.next()),
+            "--window" => {
+                let pages = number(words.next());
+                request.filter_window = FilterWindow { pages, log2_classes: 0, class_pages: pages };
             }
             other => {
                 eprintln!("{other}: unknown option");
@@ -91,4 +94,8 @@ fn cpu_seconds() -> [f64; 2] {
     let ticks: Vec<f64> = after_name.split_whitespace().skip(11).take(4).filter_map(|word| word.parse().ok()).collect();
     // USER_HZ is 100 on Linux.
     [0, 2].map(|i| ticks.iter().skip(i).take(2).sum::<f64>() / 100.0)
+}
+
+fn number(word: Option<std::ffi::OsString>) -> u32 {
+    word.and_then(|word| word.to_str().and_then(|word| word.parse().ok())).unwrap_or(0)
 }

@@ -18,6 +18,7 @@
 //!     filter_stores_apart: false,
 //!     filter_unified: false,
 //!     fetches: true,
+//!     waits: false,
 //!     sample_hz: 1000, // for the sampler only
 //! })?;
 //! let (mut block, mut accesses) = (Block::default(), 0);

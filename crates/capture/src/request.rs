@@ -43,6 +43,9 @@ pub struct RecordRequest {
     pub filter_unified: bool,
     /// Record instruction fetches too.
     pub fetches: bool,
+    /// Tell which instructions' visits wait for each other ([`lookaside_trace::Event::Waits`]). Only where there are
+    /// windows.
+    pub waits: bool,
     /// Samples per second of each thread's CPU time (sampling only).
     pub sample_hz: u32,
 }
@@ -59,6 +62,7 @@ impl RecordRequest {
             filter_stores_apart: false,
             filter_unified: false,
             fetches: false,
+            waits: false,
             sample_hz,
         }
     }

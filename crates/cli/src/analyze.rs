@@ -88,6 +88,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         huge_gain: HugeGain::default(),
         native: None,
         replay: None,
+        waiting_share: None,
         heat: HeatMap::default(),
         child_exit: None,
         complete: true,
@@ -195,6 +196,8 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         filter_stores_apart: filter.stores_apart,
         filter_unified: filter.unified,
         fetches: true,
+        // For the timing, which needs the native run.
+        waits: !args.once,
         sample_hz: args.hz,
     };
     let recording = lookaside_capture::start(&request)?;

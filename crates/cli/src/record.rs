@@ -30,6 +30,7 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
         filter_stores_apart: args.filter_stores_apart,
         filter_unified: false,
         fetches: !args.no_fetches,
+        waits: false,
         sample_hz: args.hz,
     })?;
     for note in &recording.notes {

@@ -24,6 +24,7 @@ impl Engine {
             Event::Site { .. }
             | Event::Marker { .. }
             | Event::Totals { .. }
+            | Event::Waits { .. }
             | Event::ThreadStart { .. }
             | Event::ThreadExit { .. }
             | Event::ContextSwitch { .. }
@@ -79,7 +80,7 @@ impl Engine {
             Event::Repeats { addr, kind, count } => self.repeats(space, thread, addr, kind as usize, count),
             Event::Totals { .. } => self.spaces[space].set_totals(event),
             // They go with the accesses around them.
-            Event::Leave { .. } | Event::Touch { .. } => {}
+            Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } => {}
             Event::Advise { .. } | Event::ThreadStart { .. } | Event::ThreadExit { .. } | Event::Marker { .. } => {}
         }
     }

@@ -50,6 +50,10 @@ pub struct Analysis {
     /// What replays of its accesses took on this machine; `None` = there was none.
     #[serde(default)]
     pub replay: Option<ReplayTimes>,
+    /// Of the accesses that miss the first TLB level, the part that waits for another by where its address comes from;
+    /// `None` = there was no native run.
+    #[serde(default)]
+    pub waiting_share: Option<f64>,
     /// Accesses over time and address.
     pub heat: HeatMap,
     /// How the program ended; `None` = it was a trace, or still runs.

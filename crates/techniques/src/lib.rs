@@ -47,6 +47,7 @@ mod spool;
 mod touch_order;
 mod verdict;
 pub mod visits;
+mod waits;
 pub mod window;
 
 pub use analysis::*;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::thread;
 
@@ -18,10 +18,11 @@ use thiserror::Error;
 
 use crate::cost_curve::CostCurve;
 use crate::heat::HeatBuilder;
-use crate::remedies::{compare, rank, variants, RemedyContext, RemedyVariant, RerunScope};
-use crate::rerun::{rerun, window_plan, Rerun, StretchCounts};
+use crate::remedies::{baked, compare, rank, variants, RemedyContext, RemedyVariant, RerunScope};
+use crate::rerun::{rerun, rerun_baked, window_plan, HelperHours, Rerun, StretchCounts};
 use crate::spool::Spool;
 use crate::visits::{cut_windows, visits_of, window_places, HugeWindows};
+use crate::waits::WaitingShares;
 use crate::{HeatMap, MissCurve, Namer, Remedy};
 
 /// Blocks under way between two threads.
@@ -39,6 +40,8 @@ pub struct Profile {
     costs: CostCurve,
     /// Small pages that the first TLB level holds.
     first_level: usize,
+    /// Which instructions' visits wait for others.
+    waits: WaitingShares,
     spool: Spool,
     /// Parts of the input that could not be read.
     pub damage: Vec<Damage>,
@@ -60,6 +63,13 @@ pub struct ProfiledVisits {
     pub huge_pages: u64,
     /// Small pages that huge pages could hold too, but are not asked for.
     pub unasked_pages: u64,
+}
+
+impl ProfiledVisits {
+    /// Of all, as many as wait for another by where their addresses come from.
+    pub fn waiting(&self) -> f64 {
+        self.sites.values().map(|site| site.waiting_visits).sum()
+    }
 }
 
 /// Why a profile could not be made.
@@ -125,13 +135,14 @@ impl Profile {
             drop((to_engine, to_aside));
             (join(run_engine), join(run_aside))
         });
-        let Aside { curve, heat, spool } = aside;
+        let Aside { curve, heat, waits, spool } = aside;
         Ok(Self {
             outcome: engine.outcome(),
             curve: curve.finish(),
             heat,
             costs,
             first_level,
+            waits,
             spool,
             damage: source.damage().to_vec(),
             error,
@@ -167,6 +178,7 @@ impl Profile {
         for row in &self.outcome.instructions_rows {
             let site = sites.entry(place(row.process, row.ip)).or_default();
             site.visits += row.cost.l1_misses;
+            site.waiting_visits += self.waits.share(row.process, row.ip) * row.cost.l1_misses as f64;
             site.translation_cycles += row.cost.cycles();
         }
         let total = sites.values().map(|site| site.visits).sum();
@@ -211,29 +223,63 @@ impl Profile {
                 notes.push(format!("\"what would help\" covers the first part of the run only: {e}"))
             }
         }
-        let rows = side_by_side(&tried, &ran, &self.outcome, &info);
+        let mut rows = side_by_side(&tried, &ran, &self.outcome, &info);
+        if matches!(ran.end, RunEnd::Complete) {
+            rows.extend(self.baked(base, spooled, stop, notes)?);
+            rank(&mut rows);
+        }
         if rows.is_empty() && matches!(ran.end, RunEnd::Complete) {
             notes.push("\"what would help\" can't be told: translation costs nothing in what was run".into());
         }
         Ok(rows)
     }
+
+    /// The row for baking, where it can be modelled.
+    fn baked(
+        &mut self,
+        base: &Setup,
+        recorded: u64,
+        stop: &AtomicBool,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<Remedy>, ProfileError> {
+        let mut reader = self.spool.open().map_err(ProfileError::Spool)?;
+        let Some(helper) = baked::helper(base, &mut reader, || !stop.load(Ordering::Relaxed)) else { return Ok(None) };
+        let hours = HelperHours::new(&helper, &base.machine, &self.outcome, recorded);
+        let mut both = Vec::new();
+        for helper in [None, Some(&helper)] {
+            let reader = self.spool.open().map_err(ProfileError::Spool)?;
+            match rerun_baked(base.clone(), helper, reader, hours, stop) {
+                Ok((counts, RunEnd::Complete)) => both.push(counts),
+                Ok(_) => return Ok(None),
+                Err(e) => {
+                    notes.push(format!("baking is not modelled: {e}"));
+                    return Ok(None);
+                }
+            }
+        }
+        let sides = (&both[0][..], &both[1][..]);
+        let scope = scope_of((sides.0, hours.plan.is_some()), &self.outcome, false);
+        Ok(compare(&baked::variant(base, sides), sides, scope))
+    }
 }
 
-/// The rows for variants whose counts follow the base's own, best first.
-fn side_by_side(tried: &[RemedyVariant], ran: &Rerun, whole: &Outcome, info: &TraceInfo) -> Vec<Remedy> {
-    let Some((base, rest)) = ran.counts.split_first() else { return Vec::new() };
-    let all = StretchCounts::of(whole).accesses;
-    let share = match (all, StretchCounts::sum(base).accesses) {
+/// What the comparisons ran over.
+fn scope_of((base, is_sampled): (&[StretchCounts], bool), whole: &Outcome, approximate: bool) -> RerunScope {
+    let accesses_share = match (StretchCounts::of(whole).accesses, StretchCounts::sum(base).accesses) {
         (0, _) => 1.0,
         (all, ran) => ran as f64 / all as f64,
     };
+    RerunScope { is_sampled, accesses_share, approximate }
+}
+
+/// The rows for variants whose counts follow the base's own.
+fn side_by_side(tried: &[RemedyVariant], ran: &Rerun, whole: &Outcome, info: &TraceInfo) -> Vec<Remedy> {
+    let Some((base, rest)) = ran.counts.split_first() else { return Vec::new() };
     let beside = |(variant, with): (&RemedyVariant, &Vec<StretchCounts>)| {
         let approximate = Filter::check(info, &variant.setup).is_err();
-        compare(variant, (base, with), RerunScope { is_sampled: ran.is_sampled, accesses_share: share, approximate })
+        compare(variant, (base, with), scope_of((base, ran.is_sampled), whole, approximate))
     };
-    let mut rows: Vec<Remedy> = tried.iter().zip(rest).filter_map(beside).collect();
-    rank(&mut rows);
-    rows
+    tried.iter().zip(rest).filter_map(beside).collect()
 }
 
 /// Entries for small pages that a load may find in the first TLB level.
@@ -262,6 +308,7 @@ fn join<T>(handle: thread::ScopedJoinHandle<'_, T>) -> T {
 struct Aside {
     curve: CurveBuilder,
     heat: HeatBuilder,
+    waits: WaitingShares,
     spool: Spool,
 }
 
@@ -270,6 +317,7 @@ impl Aside {
         Ok(Self {
             curve: CurveBuilder::beyond(info.filter_window),
             heat: HeatBuilder::default(),
+            waits: WaitingShares::default(),
             spool: Spool::new(info)?,
         })
     }
@@ -277,6 +325,7 @@ impl Aside {
     fn run(&mut self, block: &Block) {
         self.curve.run(block);
         self.heat.run(block);
+        self.waits.run(block);
         self.spool.run(block);
     }
 }

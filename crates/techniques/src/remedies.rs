@@ -3,6 +3,7 @@
 //! Each row is a [`Setup`] of its own, run over the same accesses as the base. Nothing is scaled or
 //! guessed: a row is what the model counted.
 
+pub(crate) mod baked;
 mod hardware;
 mod huge;
 mod variant;
@@ -103,7 +104,7 @@ pub(crate) fn compare(
     })
 }
 
-/// Most saved first; ties in the order of the variants.
+/// Those first that save most of the cost of what they ran over; ties in the order of the variants.
 pub(crate) fn rank(remedies: &mut [Remedy]) {
-    remedies.sort_by(|a, b| a.translation_cycles.total_cmp(&b.translation_cycles));
+    remedies.sort_by(|a, b| b.saved_share.total_cmp(&a.saved_share));
 }

@@ -15,6 +15,8 @@ pub enum RemedyKind {
     HugeCode,
     /// Pages of 1 GiB wherever a mapping holds one.
     HugeGigabyte,
+    /// A baker's helper beside the program.
+    Baked,
     /// Twice the entries of the last TLB level.
     LargerTlb,
     /// All walk references served by the last cache.

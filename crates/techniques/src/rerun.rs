@@ -1,5 +1,7 @@
 //! The model run again for several setups over the same accesses: all of them, or windows of them.
 
+mod baked;
+
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +11,8 @@ use lookaside_machine::{Cache, Machine, Serves};
 use lookaside_trace::{Block, Source, TraceInfo};
 
 use crate::window::{SampledWindows, WindowPlan};
+
+pub use baked::{rerun_baked, HelperHours};
 
 /// Recorded accesses in windows, where there is a filter before the model that leaves out hits of the first TLB level,
 /// or most: what was recorded misses there. Half a dozen runs over this take a few seconds.

@@ -5,7 +5,7 @@ use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
 use crate::slice::cut;
 
 /// Windows that a budget is spent on.
-const WINDOWS: u64 = 16;
+const WINDOWS: u64 = WindowPlan::WINDOWS;
 
 /// Where the windows of a run lie: one in the midst of each of so many equal parts, and before each a stretch that warms
 /// up whatever looks at it.
@@ -30,12 +30,23 @@ enum Stretch {
 }
 
 impl WindowPlan {
+    /// Windows of each plan.
+    pub const WINDOWS: u64 = 16;
+
     /// Of `total` recorded accesses about `budget` are in windows, and `warming` pass before each. `None` where the
     /// windows and their warming would be all of the run, or more: it is then run whole.
     pub fn new(total: u64, budget: u64, warming: u64) -> Option<Self> {
         let (every, counted) = (total / WINDOWS, (budget / WINDOWS).max(1));
         let first = (every.saturating_sub(counted) / 2).saturating_sub(warming);
         (warming.saturating_add(counted) < every).then_some(Self { first, every, warming, counted })
+    }
+
+    /// The same windows, each of `counted` accesses or half of its part, and as much of `warming` before it as there is:
+    /// for a run of at least two accesses a window. `None`: it is shorter.
+    pub fn short(total: u64, counted: u64, warming: u64) -> Option<Self> {
+        let part = total / WINDOWS;
+        let counted = counted.clamp(1, (part / 2).max(1));
+        Self::new(total, counted * WINDOWS, warming.min(part.saturating_sub(counted + 1)))
     }
 
     /// What the access of this number is for, and how many from it on are for the same.
@@ -49,6 +60,11 @@ impl WindowPlan {
             () if at < end => (Stretch::Counted, end - at),
             () => (Stretch::Skipped, self.every - at),
         }
+    }
+
+    /// From the access after so many that were let through to the next window, or 0 in one.
+    pub(crate) fn until_window(&self, passed: u64) -> u64 {
+        self.warming.saturating_sub(passed % (self.warming + self.counted))
     }
 
     /// Of an access that is let through: it is the first of a window, by the number of those before it that were.
@@ -184,12 +200,26 @@ mod tests {
     }
 
     #[test]
+    fn short_windows_take_the_warming_that_there_is() {
+        let plan = |counted, warming| Some(WindowPlan { first: 0, every: 100, warming, counted });
+        assert_eq!(WindowPlan::short(1600, 10, 1 << 40), plan(10, 89));
+        assert_eq!(WindowPlan::short(1600, 1 << 40, 1 << 40), plan(50, 49));
+        assert_eq!(
+            WindowPlan::short(1600, 10, 20),
+            Some(WindowPlan { first: 25, every: 100, warming: 20, counted: 10 })
+        );
+        assert_eq!(WindowPlan::short(31, 10, 20), None);
+        assert!(WindowPlan::short(32, 10, 20).is_some());
+    }
+
+    #[test]
     fn what_is_no_longer_than_its_windows_is_run_whole() {
         assert_eq!(WindowPlan::new(0, 1600, 0), None);
         assert_eq!(WindowPlan::new(1600, 1600, 0), None);
         assert_eq!(WindowPlan::new(3200, 1600, 100), None);
         let plan = WindowPlan { first: 0, every: 201, warming: 100, counted: 100 };
         assert_eq!(WindowPlan::new(3216, 1600, 100), Some(plan));
+        assert_eq!([0, 99, 100, 199, 200].map(|passed| plan.until_window(passed)), [100, 1, 0, 0, 100]);
         assert!(plan.begins_window(100) && plan.ends_window(200) && plan.begins_window(300) && !plan.ends_window(100));
     }
 }

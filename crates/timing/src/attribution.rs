@@ -14,6 +14,8 @@ const REACH_BYTES: u64 = 64;
 pub struct SiteCounts {
     /// Page visits.
     pub visits: u64,
+    /// Of these, as many as wait for another by where their addresses come from, at the least.
+    pub waiting_visits: f64,
     /// Modelled cycles of their translation.
     pub translation_cycles: f64,
 }
@@ -30,6 +32,7 @@ pub fn attribute(clock: &NativeClock, counts: &BTreeMap<CodePlace, SiteCounts>) 
     let site = |(place, counts): (&CodePlace, &SiteCounts)| SiteTime {
         seconds: seconds.get(place).copied().unwrap_or(0.0),
         visits: counts.visits,
+        waiting_visits: counts.waiting_visits,
         translation_cycles: counts.translation_cycles,
     };
     counts.iter().filter(|(_, counts)| counts.visits > 0).map(site).collect()
@@ -64,7 +67,10 @@ mod tests {
             ..NativeClock::default()
         };
         let counts = counts.iter().map(|(place, visits, translation_cycles)| {
-            (place.clone(), SiteCounts { visits: *visits, translation_cycles: *translation_cycles })
+            (
+                place.clone(),
+                SiteCounts { visits: *visits, translation_cycles: *translation_cycles, ..SiteCounts::default() },
+            )
         });
         attribute(&clock, &counts.collect()).iter().map(|site| site.seconds).collect()
     }

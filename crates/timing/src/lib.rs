@@ -11,7 +11,7 @@
 //! // A program of ten seconds, nine of them at one load with 50 M visits, a fiftieth of which were replayed; each takes
 //! // 180 ns with small pages and 150 ns with huge ones if it waits for the one before, 10 and 9 ns if it doesn't; the
 //! // instructions between two of them take 2 ns.
-//! let sites = [SiteTime { seconds: 9.0, visits: 50_000_000, translation_cycles: 1e9 }];
+//! let sites = [SiteTime { seconds: 9.0, visits: 50_000_000, waiting_visits: 0.0, translation_cycles: 1e9 }];
 //! let round = ReplayRound {
 //!     chained_small: 0.18,
 //!     chained_huge: 0.15,

@@ -32,9 +32,9 @@ pub fn saved(
         }
     };
     let other: Vec<f64> = replay.other_rounds.iter().map(in_other_frames).collect();
-    // The native run comes right after the recording has given all its memory back; a run by itself doesn't.
-    let usual_frames = replay.other_scatter.and_then(|_| median(other.iter().copied()));
-    let best = usual_frames.unwrap_or(as_run);
+    // Which frames a run gets differs from run to run: those of the native one are as good a guess as those before it.
+    let any_frames = replay.other_scatter.and_then(|_| median(held.iter().chain(&other).copied()));
+    let best = any_frames.unwrap_or(as_run);
     let (mut least, mut most) = (best, best);
     for frames in [held, other] {
         let stretch = quartile_stretch(frames.len());
@@ -95,8 +95,19 @@ impl RunScale {
 
 /// Sites with their shares.
 struct Program {
-    /// Seconds, share of the visits, share of the translation cycles.
-    sites: Vec<(f64, f64, f64)>,
+    sites: Vec<SiteShares>,
+}
+
+/// One instruction.
+#[derive(Clone, Copy)]
+struct SiteShares {
+    seconds: f64,
+    /// Of all visits.
+    visits: f64,
+    /// Of all translation cycles.
+    cycles: f64,
+    /// Of its own visits, those that wait by where their addresses come from.
+    chained: f64,
 }
 
 impl Program {
@@ -106,7 +117,8 @@ impl Program {
             let of_visits = site.visits as f64 / visits as f64;
             // Where the model sees no cost at all the visits stand in.
             let of_cycles = if cycles > 0.0 { site.translation_cycles / cycles } else { of_visits };
-            (site.seconds, of_visits, of_cycles)
+            let chained = (site.waiting_visits / site.visits.max(1) as f64).min(1.0);
+            SiteShares { seconds: site.seconds, visits: of_visits, cycles: of_cycles, chained }
         };
         Self { sites: sites.iter().map(share).collect() }
     }
@@ -126,10 +138,10 @@ impl Program {
     /// saves so much on the mean, and each differs from that by its own part.
     fn sampling_error(&self, times: &[f64; 5], scale: RunScale, user_seconds: f64, seconds_a_sample: f64) -> f64 {
         let (mut sum, mut squares) = (0.0, 0.0);
-        for &site in self.sites.iter().filter(|(seconds, ..)| *seconds > 0.0) {
+        for &site in self.sites.iter().filter(|site| site.seconds > 0.0) {
             let saved = SiteWaits::new(site, times, scale).saved(site, times, scale);
             sum += saved;
-            squares += saved * saved / site.0;
+            squares += saved * saved / site.seconds;
         }
         let mean = if user_seconds > 0.0 { sum * sum / user_seconds } else { 0.0 };
         2.0 * (seconds_a_sample * (squares - mean).max(0.0)).sqrt()
@@ -140,32 +152,33 @@ impl Program {
 struct SiteWaits {
     /// The part of them that waits for the one before.
     depth: f64,
-    /// Its seconds, of those that they take if none waits: 1 at the most.
-    of_fast: f64,
+    /// Its seconds, of those that they take if only those wait whose addresses say so: 1 at the most.
+    of_least: f64,
 }
 
 impl SiteWaits {
-    /// At one instruction of (seconds, share of visits, share of translation).
-    fn new((seconds, of_visits, of_cycles): (f64, f64, f64), times: &[f64; 5], scale: RunScale) -> Self {
+    /// At one instruction.
+    fn new(site: SiteShares, times: &[f64; 5], scale: RunScale) -> Self {
         let &[_, chained_huge, _, free_huge, instructions] = times;
-        let (full_walks, fast_walks) = walks(of_cycles, times, scale);
-        let full = scale.visits * chained_huge * of_visits + full_walks;
-        let fast = scale.visits * (free_huge - instructions).max(0.0) * of_visits + fast_walks;
-        if seconds < fast {
-            return Self { depth: 0.0, of_fast: seconds / fast };
+        let (full_walks, fast_walks) = walks(site.cycles, times, scale);
+        let full = scale.visits * chained_huge * site.visits + full_walks;
+        let fast = scale.visits * (free_huge - instructions).max(0.0) * site.visits + fast_walks;
+        let least = fast + site.chained * (full - fast);
+        if site.seconds < least {
+            return Self { depth: site.chained, of_least: site.seconds / least };
         }
-        let depth = if seconds < full {
-            (seconds - fast) / (full - fast)
+        let depth = if site.seconds < full {
+            (site.seconds - fast) / (full - fast)
         } else {
-            full.max(0.0) / seconds.max(f64::MIN_POSITIVE)
+            (full.max(0.0) / site.seconds.max(f64::MIN_POSITIVE)).max(site.chained)
         };
-        Self { depth, of_fast: 1.0 }
+        Self { depth, of_least: 1.0 }
     }
 
     /// What that instruction saves by these times.
-    fn saved(&self, (_, _, of_cycles): (f64, f64, f64), times: &[f64; 5], scale: RunScale) -> f64 {
-        let (full_walks, fast_walks) = walks(of_cycles, times, scale);
-        self.of_fast * (1.0 - self.depth) * fast_walks + self.depth * full_walks
+    fn saved(&self, site: SiteShares, times: &[f64; 5], scale: RunScale) -> f64 {
+        let (full_walks, fast_walks) = walks(site.cycles, times, scale);
+        self.of_least * ((1.0 - self.depth) * fast_walks + self.depth * full_walks)
     }
 }
 

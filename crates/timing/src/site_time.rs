@@ -7,6 +7,8 @@ pub struct SiteTime {
     pub seconds: f64,
     /// Page visits.
     pub visits: u64,
+    /// Of these visits, as many as wait for another by where their addresses come from, at the least.
+    pub waiting_visits: f64,
     /// Modelled cycles of their translation.
     pub translation_cycles: f64,
 }

@@ -213,6 +213,18 @@ pub enum Event {
         /// As in `Leave`.
         kind: crate::Kind,
     },
+    /// Loads of this instruction that brought a page into the recorder's window, over the whole run of this process's
+    /// image, and how many of them waited: their address came from what such a load before them had read, which a core
+    /// could still have been waiting for. The last one stands. Instructions of which none waited have no event; without
+    /// a window there is none at all.
+    Waits {
+        /// The instruction.
+        ip: u64,
+        /// Its loads that brought a page in.
+        visits: u64,
+        /// Of these, those that waited for another.
+        waits: u64,
+    },
     /// Counts of this process so far, by kind, left-out repeats included; the last one stands.
     Totals {
         /// Loads.

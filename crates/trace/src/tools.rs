@@ -221,6 +221,7 @@ fn event_name(event: &Event) -> &'static str {
         Event::Repeats { .. } => "repeats",
         Event::Leave { .. } => "leave",
         Event::Touch { .. } => "touch",
+        Event::Waits { .. } => "waits",
         Event::Totals { .. } => "totals",
     }
 }

@@ -88,6 +88,7 @@ pub fn request(command: Vec<OsString>) -> RecordRequest {
         filter_stores_apart: false,
         filter_unified: false,
         fetches: true,
+        waits: false,
         sample_hz: 0,
     }
 }

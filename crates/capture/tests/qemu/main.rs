@@ -63,6 +63,7 @@ fn request(program: &Path, argument: &str) -> RecordRequest {
         filter_stores_apart: false,
         filter_unified: false,
         fetches: true,
+        waits: false,
         sample_hz: 0,
     }
 }

@@ -3,6 +3,7 @@
 mod filter;
 #[path = "../programs/mod.rs"]
 mod programs;
+mod waits;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};

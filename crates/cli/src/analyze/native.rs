@@ -21,6 +21,10 @@ use lookaside_cli::output::spinner;
 
 /// Rounds of a replay take so long, six of them in any case.
 const REPLAY_TIME: Duration = Duration::from_millis(3500);
+/// Beside neighbours that make rounds differ they take so long at the most,
+const UNSTEADY_REPLAY_TIME: Duration = Duration::from_secs(12);
+/// and so many times the program's user time: half of what `--measure` takes, ten rounds with huge pages and without.
+const UNSTEADY_REPLAY_RUNS: f64 = 10.0;
 /// Of the memory that is to be had, a replay takes this part at most.
 const REPLAY_MEMORY: f64 = 0.5;
 
@@ -31,6 +35,7 @@ const UNASKED_PART: u64 = 10;
 pub struct NativeTiming {
     clock: Option<NativeClock>,
     replay: Option<ReplayTimes>,
+    waiting_share: Option<f64>,
     saved: Result<SavedSeconds, String>,
     faults: Option<FaultBill>,
 }
@@ -38,7 +43,7 @@ pub struct NativeTiming {
 impl NativeTiming {
     /// There was no native run, for this reason.
     pub fn without(why: impl Into<String>) -> Self {
-        Self { clock: None, replay: None, saved: Err(why.into()), faults: None }
+        Self { clock: None, replay: None, waiting_share: None, saved: Err(why.into()), faults: None }
     }
 
     /// Runs the program once by itself and replays its visits. What goes wrong is a reason, and no failure.
@@ -86,7 +91,13 @@ impl NativeTiming {
         let bar = spinner("replaying its accesses");
         let available = lookaside_host::available_bytes().unwrap_or(0);
         let bytes = (available as f64 * REPLAY_MEMORY) as u64;
-        let budget = ReplayBudget { time: REPLAY_TIME, bytes, threads: busy_threads(&clock) };
+        let budget = ReplayBudget {
+            time: REPLAY_TIME,
+            unsteady_time: Duration::from_secs_f64(UNSTEADY_REPLAY_RUNS * clock.user_seconds.max(0.0))
+                .clamp(REPLAY_TIME, UNSTEADY_REPLAY_TIME),
+            bytes,
+            threads: busy_threads(&clock),
+        };
         let replayed = replay(&visits.run, held, budget, &|| interrupt.asked());
         bar.finish_and_clear();
         let (replay, saved, faults) = match replayed {
@@ -99,13 +110,15 @@ impl NativeTiming {
             Err(ReplayError::NoVisits) => (None, Ok(SavedSeconds::default()), bill(Some(&Default::default()))),
             Err(e) => (None, Err(e.to_string()), bill(None)),
         };
-        Self { clock: Some(clock), replay, saved, faults: Some(faults) }
+        let waiting_share = (visits.total > 0).then(|| visits.waiting() / visits.total as f64);
+        Self { clock: Some(clock), replay, waiting_share, saved, faults: Some(faults) }
     }
 
     /// Puts what was measured into the analysis.
     pub fn tell(&self, analysis: &mut Analysis) {
         analysis.native = self.clock.clone();
         analysis.replay = self.replay.clone();
+        analysis.waiting_share = self.waiting_share;
     }
 
     /// For the prediction.
@@ -162,7 +175,15 @@ fn busy_threads(clock: &NativeClock) -> usize {
 /// User seconds that huge pages save. Without samples all user time is one instruction with all visits.
 fn user_saved(clock: &NativeClock, visits: &ProfiledVisits, times: &ReplayTimes) -> Option<SavedSeconds> {
     let sites = match clock.samples {
-        0 => vec![SiteTime { seconds: clock.user_seconds, visits: visits.total, translation_cycles: 1.0 }],
+        0 => {
+            let waiting_visits = visits.waiting();
+            vec![SiteTime {
+                seconds: clock.user_seconds,
+                visits: visits.total,
+                waiting_visits,
+                translation_cycles: 1.0,
+            }]
+        }
         _ => attribute(clock, &visits.sites),
     };
     saved(&sites, clock.user_seconds, visits.total, times, clock.seconds_a_sample())

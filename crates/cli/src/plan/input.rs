@@ -61,6 +61,7 @@ pub fn open(
         filter_stores_apart: filter.stores_apart,
         filter_unified: filter.unified,
         fetches: true,
+        waits: false,
         sample_hz: 0,
     })?;
     let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();

@@ -77,6 +77,7 @@ impl Program {
             filter_stores_apart: false,
             filter_unified: false,
             fetches: true,
+            waits: false,
             sample_hz: 0,
         };
         let mut recording = start(&request).unwrap_or_else(|error| panic!("{error}"));

@@ -22,6 +22,7 @@ mod visit_step;
 use std::time::{Duration, Instant};
 
 use lookaside_host::FrameScatter;
+use lookaside_stats::quantiles;
 use lookaside_timing::{ReplayRound, ReplayTimes, RunVisits, VisitWindow};
 
 use at_once::at_once;
@@ -37,6 +38,9 @@ const MOST_ROUNDS: usize = 16;
 const FEWEST_ROUNDS: usize = 6;
 const SMALL_KINDS: [ReplayPages; 2] = [ReplayPages::SmallHeld, ReplayPages::SmallOther];
 
+/// Quarter of the 20 points that a predicted interval may be wide; it covers half of the rounds, and errors of its own.
+const STEADY: f64 = 0.05;
+
 /// A round takes so long at least: one of a few milliseconds is at the mercy of a single interruption.
 const SHORTEST_ROUND: Duration = Duration::from_millis(150);
 /// Passes of one round at the most.
@@ -47,6 +51,8 @@ const MOST_PASSES: u32 = 100;
 pub struct ReplayBudget {
     /// Rounds end when this time is over; six are made in any case, each as long as all windows take.
     pub time: Duration,
+    /// The same where rounds differ much from each other.
+    pub unsteady_time: Duration,
     /// Bytes of memory, for small and huge pages together.
     pub bytes: u64,
     /// Threads that read at once, each another window: as many as the program keeps busy, since they take the caches from
@@ -84,7 +90,8 @@ pub fn replay(
     let mut rounds: [Vec<ReplayRound>; 2] = Default::default();
     let rounds_began = Instant::now();
     for number in 0..MOST_ROUNDS {
-        if number >= FEWEST_ROUNDS && rounds_began.elapsed() >= budget.time {
+        let time = || if are_steady(&rounds) { budget.time } else { budget.unsteady_time };
+        if number >= FEWEST_ROUNDS && rounds_began.elapsed() >= time() {
             break;
         }
         if stop() {
@@ -111,6 +118,18 @@ pub fn replay(
         program_scatter,
         faults,
         seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// What small pages cost beside huge ones in half of the rounds of a kind lies no farther apart than [`STEADY`].
+fn are_steady(rounds: &[Vec<ReplayRound>; 2]) -> bool {
+    let ways: [fn(&ReplayRound) -> f64; 2] =
+        [|round| round.chained_small / round.chained_huge, |round| round.free_small / round.free_huge];
+    rounds.iter().all(|rounds| {
+        ways.iter().all(|&way| {
+            let quartiles = quantiles(rounds.iter().map(way), [0.25, 0.5, 0.75]);
+            quartiles.is_some_and(|[low, middle, high]| high - low <= STEADY * middle)
+        })
     })
 }
 

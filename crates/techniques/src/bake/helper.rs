@@ -9,7 +9,7 @@ use super::baker::{at_least, BakeModelError, HelperPlacement, HelperResult, Mode
 /// The helper's thread: a number that Linux gives to none (its pids end at 2^22).
 const THREAD: u32 = u32::MAX;
 
-pub(super) struct RunningHelper<'a> {
+pub(crate) struct RunningHelper<'a> {
     baker: &'a ModelledBaker,
     /// Bytes from one touch to the next, and of a base page.
     stride: u64,
@@ -33,7 +33,7 @@ pub(super) struct RunningHelper<'a> {
 
 impl<'a> RunningHelper<'a> {
     /// Puts it on its hardware thread, at time 0.
-    pub(super) fn new(
+    pub(crate) fn new(
         baker: &'a ModelledBaker,
         machine: &Machine,
         engine: &mut Engine,
@@ -73,12 +73,17 @@ impl<'a> RunningHelper<'a> {
     }
 
     /// When it makes the next touch.
-    pub(super) fn now(&self) -> f64 {
+    pub(crate) fn now(&self) -> f64 {
         self.now
     }
 
+    /// It has slept until then.
+    pub(crate) fn sleep_until(&mut self, now: f64) {
+        self.now = now;
+    }
+
     /// Makes it.
-    pub(super) fn step(&mut self, engine: &mut Engine, is_warm: bool) {
+    pub(crate) fn step(&mut self, engine: &mut Engine, is_warm: bool) {
         let ModelledBaker { pace, nops, .. } = self.baker;
         let latency = self.touch(engine, is_warm);
         self.touches += u64::from(!is_warm);

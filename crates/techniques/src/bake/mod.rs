@@ -36,5 +36,6 @@ pub use baker::{
     TouchCost, TouchMethod,
 };
 pub use compare::{compare_baked, BakeComparison, BakePair};
+pub(crate) use helper::RunningHelper;
 pub use model::model;
 pub use targets::{find_targets, BakeTargets, TargetRegion};

@@ -6,6 +6,7 @@ use lookaside_stats::SplitMix64;
 use lookaside_trace::{Event, Kind, MapSource, TraceError};
 
 use super::*;
+use crate::bake::{ModelledBaker, TouchMethod};
 use crate::remedies::{compare, RemedyVariant, RerunScope};
 use crate::{Remedy, RemedyKind};
 
@@ -136,4 +137,114 @@ fn one_window_with_all_the_cost_leaves_the_interval_open() {
     assert_eq!((alone.saved_share, alone.least_saved_share, alone.most_saved_share), (0.6, None, None));
     assert_eq!(row(&[0.0, 0.0], &[0.0, 0.0]), None);
     assert_eq!(row(&[], &[]), None);
+}
+
+/// A helper over the first of the program's memory.
+fn over_first(bytes: u64) -> ModelledBaker {
+    let range = BASE..BASE + bytes;
+    ModelledBaker::new(TouchMethod::Prefetch, 1, vec![range])
+}
+
+/// The helper runs all the time.
+const ALWAYS: HelperHours = HelperHours { plan: None, before: 0, touches_before: 0 };
+
+/// The program's counts beside a helper over its first `bytes`, or alone.
+fn baked(setup: &Setup, blocks: &[Block], hours: HelperHours, bytes: Option<u64>) -> Vec<StretchCounts> {
+    let baker = bytes.map(over_first);
+    let never = AtomicBool::new(false);
+    let (counts, end) = rerun_baked(setup.clone(), baker.as_ref(), Blocks::new(blocks), hours, &never).expect("a run");
+    assert!(matches!(end, RunEnd::Complete));
+    counts
+}
+
+#[test]
+fn with_no_helper_beside_it_the_run_is_the_plain_one() {
+    for (number, machine) in ["skylake", "neoverse-n1"].into_iter().cycle().take(4).enumerate() {
+        let [setup, _] = setups(machine);
+        let blocks = program(number as u64, 100_000);
+        for plan in [None, WindowPlan::new(100_000, 20_000, 2000)] {
+            let plain = rerun(vec![setup.clone()], Blocks::new(&blocks), plan, &AtomicBool::new(false)).expect("a run");
+            let hours = HelperHours { plan, before: 700, touches_before: 10 };
+            assert_eq!(baked(&setup, &blocks, hours, None), plain.counts[0], "{machine} {number}");
+        }
+    }
+}
+
+/// Random reads over 1 GiB: of 2 MiB of leaf tables, which the own core's caches don't keep beside the data.
+fn random_reads() -> Vec<Block> {
+    let mut numbers = SplitMix64::new(5);
+    let mut blocks: Vec<Block> = Vec::new();
+    for number in 0..60 {
+        let mut block = Block { process: 1, thread: 1, ..Block::default() };
+        if number == 0 {
+            let source = MapSource::Anonymous;
+            block.push_event(Event::Map { addr: BASE, len: 1 << 30, prot: 3, source, site: 0 });
+        }
+        (0..2000).for_each(|_| block.push(Kind::Load, BASE + numbers.next_u64() % (1 << 30)));
+        blocks.push(block);
+    }
+    blocks
+}
+
+#[test]
+fn a_helper_saves_walk_cycles_and_no_walks() {
+    let [setup, _] = setups("skylake");
+    let blocks = random_reads();
+    let counts = |bytes| StretchCounts::sum(&baked(&setup, &blocks, ALWAYS, bytes));
+    let [alone, all, elsewhere] = [None, Some(1 << 30), Some(4 << 20)].map(counts);
+    assert_eq!((alone.walks, alone.accesses), (all.walks, all.accesses));
+    assert_eq!((alone.walks, alone.accesses), (elsewhere.walks, elsewhere.accesses));
+    let saved = |with: &StretchCounts| 1.0 - with.walk_cycles / alone.walk_cycles;
+    assert!(saved(&all) > 0.1, "{}", saved(&all));
+    assert!(saved(&elsewhere) < saved(&all) / 4.0, "{} {}", saved(&elsewhere), saved(&all));
+}
+
+#[test]
+fn a_helper_that_runs_for_windows_saves_there_what_one_saves_that_runs_on() {
+    let [setup, _] = setups("skylake");
+    let blocks = random_reads();
+    // Each of 120,000 accesses costs more than the helper's loop takes: as in a recording without repeats.
+    let plan = WindowPlan::short(120_000, 1000, 2000);
+    assert!(plan.is_some());
+    let saved = |hours| {
+        let [alone, with] =
+            [None, Some(1 << 30)].map(|bytes| StretchCounts::sum(&baked(&setup, &blocks, hours, bytes)));
+        1.0 - with.walk_cycles / alone.walk_cycles
+    };
+    let round = (1 << 30) / (8 * 4096);
+    let [on, windows, late] = [(2000, 0), (1000, round), (0, 0)]
+        .map(|(before, touches_before)| saved(HelperHours { plan, before, touches_before }));
+    assert!((windows - on).abs() < 0.1 * on, "{windows} {on}");
+    assert!(late < windows, "{late} {windows}");
+}
+
+#[test]
+fn the_helpers_hours_keep_to_its_touches() {
+    let [setup, _] = setups("skylake");
+    let mut engine = Engine::new(setup.clone()).expect("a setup");
+    random_reads().iter().for_each(|block| engine.run(block));
+    let outcome = engine.outcome();
+    for bytes in [4 << 20, 1 << 30, 1 << 40] {
+        let baker = over_first(bytes);
+        for recorded in [0, 100, 120_000, 1 << 40] {
+            let hours = HelperHours::new(&baker, &setup.machine, &outcome, recorded);
+            let touches_an_access = (outcome.modelled_cycles() / recorded.max(1) as f64 / 5.0).max(1.0);
+            let touches = 16.0 * (hours.touches_before as f64 + 2.0 * hours.before as f64 * touches_an_access);
+            let least = 16.0 * 2.0 * 16.0 * touches_an_access;
+            assert!(touches <= (2 << 20) as f64 + least, "{bytes} {recorded}: {touches}");
+            assert_eq!(hours.plan.is_some(), recorded >= 32, "{recorded}");
+            assert!(hours.touches_before <= bytes / (8 * 4096));
+        }
+    }
+}
+
+#[test]
+fn a_helper_runs_for_as_long_as_it_is_let() {
+    let [setup, _] = setups("skylake");
+    let blocks = program(1, 10_000);
+    let baker = over_first(MIB);
+    let (counts, end) =
+        rerun_baked(setup, Some(&baker), Blocks::new(&blocks), ALWAYS, &AtomicBool::new(true)).expect("a run");
+    assert_eq!(counts, [StretchCounts::default()]);
+    assert!(matches!(end, RunEnd::Stopped));
 }

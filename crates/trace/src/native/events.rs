@@ -35,7 +35,8 @@ mod tag {
     pub(super) const TOUCH: u8 = 20;
     /// Of other accesses than loads.
     pub(super) const REPEATS_OF: u8 = 21;
-    pub(super) const COUNT: usize = 22;
+    pub(super) const WAITS: u8 = 22;
+    pub(super) const COUNT: usize = 23;
 }
 
 /// Takes events and packs them.
@@ -202,6 +203,12 @@ impl EventEncoder {
                 self.addr(tag::TOUCH, *addr);
                 self.number(*kind as u64);
             }
+            Event::Waits { ip, visits, waits } => {
+                self.head(pos, tag::WAITS);
+                self.addr(tag::WAITS, *ip);
+                self.number(*visits);
+                self.number(*waits);
+            }
             Event::Totals { loads, stores, fetches, instructions } => {
                 self.head(pos, tag::TOTALS);
                 for v in [loads, stores, fetches, instructions] {
@@ -364,6 +371,9 @@ impl EventDecoder<'_> {
                 Event::Leave { addr, kind, others: self.u8()?, lines: self.numbers.varint()? }
             }
             tag::TOUCH => Event::Touch { addr: self.addr(tag)?, kind: self.kind()? },
+            tag::WAITS => {
+                Event::Waits { ip: self.addr(tag)?, visits: self.numbers.varint()?, waits: self.numbers.varint()? }
+            }
             tag::TOTALS => Event::Totals {
                 loads: self.numbers.varint()?,
                 stores: self.numbers.varint()?,

@@ -110,6 +110,7 @@ pub fn event() -> impl Strategy<Value = Event> {
             lines
         }),
         (addr(), kind()).prop_map(|(addr, kind)| Event::Touch { addr, kind }),
+        (addr(), any::<u64>(), any::<u64>()).prop_map(|(ip, visits, waits)| Event::Waits { ip, visits, waits }),
         (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>())
             .prop_map(|(loads, stores, fetches, instructions)| Event::Totals { loads, stores, fetches, instructions }),
     ]

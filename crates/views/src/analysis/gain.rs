@@ -6,7 +6,7 @@ use lookaside_techniques::huge_gain::{
     Denominator, GainPosition, HugeGain, MeasuredGain, PredictedGain, PredictionBasis, TimeRatio, WALKS_AT_ONCE,
 };
 use lookaside_techniques::{Analysis, RemedyKind};
-use lookaside_timing::{FaultBill, NativeClock, ReplayTimes, SavedSeconds};
+use lookaside_timing::{FaultBill, NativeClock, SavedSeconds};
 
 use super::mosaic;
 use super::seeing::is_sampled;
@@ -48,12 +48,14 @@ pub fn section(analysis: &Analysis) -> Section {
 }
 
 /// What the native run took.
-pub fn native(native: &NativeClock, replay: Option<&ReplayTimes>) -> String {
+pub fn native(native: &NativeClock, analysis: &Analysis) -> String {
     let [user, system] = [native.user_seconds, native.system_seconds].map(num::seconds);
     let faults = num::short((native.minor_faults + native.major_faults) as f64);
-    let visits = replay
-        .map_or_else(String::new, |replay| format!("; {} visits replayed", num::short(replay.timed_visits as f64)));
-    format!("{user} user, {system} system, {faults} page faults, with small pages{visits}")
+    let visits = analysis.replay.as_ref().map_or_else(String::new, |replay| {
+        let chained = analysis.waiting_share.map(|share| format!(", {} chained", num::percent(share)));
+        format!("; replayed {} visits{}", num::short(replay.timed_visits as f64), chained.unwrap_or_default())
+    });
+    format!("{user} user, {system} system, {faults} page faults{visits}")
 }
 
 /// The bill.

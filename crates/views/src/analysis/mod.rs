@@ -83,6 +83,6 @@ fn facts(analysis: &Analysis, document: &mut Document) {
         document.fact("model", os(analysis));
     }
     if let Some(native) = &analysis.native {
-        document.fact("natively", gain::native(native, analysis.replay.as_ref()));
+        document.fact("natively", gain::native(native, analysis));
     }
 }

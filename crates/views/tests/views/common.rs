@@ -317,7 +317,7 @@ pub fn exact() -> Analysis {
 
 /// The same, without a native run.
 pub fn once() -> Analysis {
-    let mut analysis = Analysis { native: None, replay: None, ..without_gain() };
+    let mut analysis = Analysis { native: None, replay: None, waiting_share: None, ..without_gain() };
     analysis.huge_gain = gain(&analysis, None);
     analysis
 }
@@ -388,6 +388,7 @@ fn without_gain() -> Analysis {
         huge_gain: HugeGain::default(),
         native: Some(crate::native::clock()),
         replay: Some(crate::native::replay()),
+        waiting_share: Some(0.25),
         heat: heat(),
         left_out: Vec::new(),
         child_exit: Some(ChildExit::Code(0)),

@@ -118,6 +118,7 @@ fn recorder(
         .arg(switch("stores-apart", request.filter_stores_apart))
         .arg(switch("unified", request.filter_unified))
         .arg(switch("fetches", request.fetches))
+        .arg(switch("waits", request.waits))
         .arg("--")
         .args(command);
     Ok(recorder)

@@ -17,9 +17,10 @@ macro_rules! source {
 }
 
 /// The tool's source: the installed `lookaside` needs no source tree.
-const SOURCES: [(&str, &str); 10] = [
+const SOURCES: [(&str, &str); 13] = [
     source!("lookaside.h"),
     source!("log.h"),
+    source!("generate.h"),
     source!("requests.h"),
     source!("main.c"),
     source!("filter.c"),
@@ -27,6 +28,8 @@ const SOURCES: [(&str, &str); 10] = [
     source!("wire.c"),
     source!("events.c"),
     source!("instrument.c"),
+    source!("flow.c"),
+    source!("waits.c"),
     source!("preload.c"),
 ];
 /// As Valgrind itself is built: no libc beneath it.
@@ -35,7 +38,7 @@ const FLAGS: &str = "-O2 -std=gnu99 -fno-stack-protector -fno-strict-aliasing -f
 /// Valgrind's own load address, out of the program's way.
 const TOOL_FLAGS: &str = "-fno-pie -no-pie -static -nodefaultlibs -nostartfiles -u _start -Wl,--build-id=none \
     -Wl,-Ttext-segment=0x58000000 -Wl,--wrap=vgPlain_kill_self -Wl,--wrap=vgModuleLocal_read_debuginfo_dwarf3 \
-    main.c filter.c window.c wire.c events.c instrument.c";
+    main.c filter.c window.c wire.c events.c instrument.c flow.c waits.c";
 const PRELOAD_FLAGS: &str = "-fPIC -shared -nodefaultlibs -nostartfiles -Wl,-z,interpose,-z,initfirst preload.c";
 const EXECUTABLE: &str = "lookaside-amd64-linux";
 const PRELOAD: &str = "vgpreload_lookaside-amd64-linux.so";

@@ -85,6 +85,7 @@ fn request(target: RecordTarget, sample_hz: u32) -> RecordRequest {
         filter_stores_apart: false,
         filter_unified: false,
         fetches: false,
+        waits: false,
         sample_hz,
     }
 }
