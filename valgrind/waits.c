@@ -157,7 +157,7 @@ void lk_forget_waits(void)
 	sites = NULL;
 }
 
-/* Of all instructions whose visits wait. */
+/* Of all instructions with visits, also where none waits: that is known too. */
 void lk_send_waits(ThreadId tid)
 {
 	const struct site *site;
@@ -169,8 +169,6 @@ void lk_send_waits(ThreadId tid)
 		return;
 	VG_(HT_ResetIter)(sites);
 	while ((site = VG_(HT_Next)(sites))) {
-		if (!site->waits)
-			continue;
 		len = VG_(snprintf)(json, sizeof(json),
 				    "{\"waits\":{\"ip\":%lu,\"visits\":%llu,"
 				    "\"waits\":%llu}}",

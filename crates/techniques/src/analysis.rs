@@ -51,7 +51,7 @@ pub struct Analysis {
     #[serde(default)]
     pub replay: Option<ReplayTimes>,
     /// Of the accesses that miss the first TLB level, the part that waits for another by where its address comes from;
-    /// `None` = there was no native run.
+    /// `None` = there was no native run, or the recorder doesn't tell.
     #[serde(default)]
     pub waiting_share: Option<f64>,
     /// Accesses over time and address.

@@ -55,6 +55,8 @@ pub struct ProfiledVisits {
     pub total: u64,
     /// Those of each instruction, and what their translation costs in the model.
     pub sites: BTreeMap<CodePlace, SiteCounts>,
+    /// Of all, as many as wait for another by where their addresses come from; `None` = the recorder doesn't tell.
+    pub waiting: Option<f64>,
     /// What is replayed of them.
     pub run: RunVisits,
     /// Small pages touched of memory that huge pages could hold.
@@ -63,13 +65,6 @@ pub struct ProfiledVisits {
     pub huge_pages: u64,
     /// Small pages that huge pages could hold too, but are not asked for.
     pub unasked_pages: u64,
-}
-
-impl ProfiledVisits {
-    /// Of all, as many as wait for another by where their addresses come from.
-    pub fn waiting(&self) -> f64 {
-        self.sites.values().map(|site| site.waiting_visits).sum()
-    }
 }
 
 /// Why a profile could not be made.
@@ -182,10 +177,11 @@ impl Profile {
             site.translation_cycles += row.cost.cycles();
         }
         let total = sites.values().map(|site| site.visits).sum();
+        let waiting = self.waits.are_told().then(|| sites.values().map(|site| site.waiting_visits).sum());
         let (small_pages, huge_pages) = huge.touched(&self.outcome);
         let (all_pages, _) = HugeWindows::new(&self.outcome.regions, &|_| true).touched(&self.outcome);
         let unasked_pages = all_pages.saturating_sub(small_pages);
-        Ok(ProfiledVisits { total, sites, run, small_pages, huge_pages, unasked_pages })
+        Ok(ProfiledVisits { total, sites, waiting, run, small_pages, huge_pages, unasked_pages })
     }
 
     /// Runs the model again for everything that might help, and where `what_if` is set for what only other hardware

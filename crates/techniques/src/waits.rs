@@ -21,6 +21,11 @@ impl WaitingShares {
         }
     }
 
+    /// The recorder says anything of it.
+    pub fn are_told(&self) -> bool {
+        !self.of.is_empty()
+    }
+
     /// Of all visits of this instruction; 0 where nothing is said of it.
     pub fn share(&self, process: u32, ip: u64) -> f64 {
         self.of.get(&(process, ip)).copied().unwrap_or(0.0)
@@ -34,6 +39,7 @@ mod tests {
     #[test]
     fn the_last_word_stands() {
         let mut shares = WaitingShares::default();
+        assert!(!shares.are_told());
         let mut block = Block { process: 7, ..Block::default() };
         for (ip, visits, waits) in [(1, 4, 1), (2, 0, 9), (1, 8, 6), (3, 2, 5)] {
             block.push_event(Event::Waits { ip, visits, waits });
@@ -41,5 +47,6 @@ mod tests {
         shares.run(&block);
         assert_eq!([1, 2, 3, 4].map(|ip| shares.share(7, ip)), [0.75, 0.0, 1.0, 0.0]);
         assert_eq!(shares.share(8, 1), 0.0);
+        assert!(shares.are_told());
     }
 }

@@ -4,9 +4,6 @@ use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
 
 use crate::slice::cut;
 
-/// Windows that a budget is spent on.
-const WINDOWS: u64 = WindowPlan::WINDOWS;
-
 /// Where the windows of a run lie: one in the midst of each of so many equal parts, and before each a stretch that warms
 /// up whatever looks at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +27,13 @@ enum Stretch {
 }
 
 impl WindowPlan {
-    /// Windows of each plan.
+    /// Windows that a budget is spent on.
     pub const WINDOWS: u64 = 16;
 
     /// Of `total` recorded accesses about `budget` are in windows, and `warming` pass before each. `None` where the
     /// windows and their warming would be all of the run, or more: it is then run whole.
     pub fn new(total: u64, budget: u64, warming: u64) -> Option<Self> {
-        let (every, counted) = (total / WINDOWS, (budget / WINDOWS).max(1));
+        let (every, counted) = (total / Self::WINDOWS, (budget / Self::WINDOWS).max(1));
         let first = (every.saturating_sub(counted) / 2).saturating_sub(warming);
         (warming.saturating_add(counted) < every).then_some(Self { first, every, warming, counted })
     }
@@ -44,9 +41,9 @@ impl WindowPlan {
     /// The same windows, each of `counted` accesses or half of its part, and as much of `warming` before it as there is:
     /// for a run of at least two accesses a window. `None`: it is shorter.
     pub fn short(total: u64, counted: u64, warming: u64) -> Option<Self> {
-        let part = total / WINDOWS;
+        let part = total / Self::WINDOWS;
         let counted = counted.clamp(1, (part / 2).max(1));
-        Self::new(total, counted * WINDOWS, warming.min(part.saturating_sub(counted + 1)))
+        Self::new(total, counted * Self::WINDOWS, warming.min(part.saturating_sub(counted + 1)))
     }
 
     /// What the access of this number is for, and how many from it on are for the same.
@@ -55,7 +52,7 @@ impl WindowPlan {
         let at = into % self.every;
         let end = self.warming + self.counted;
         match () {
-            () if into / self.every >= WINDOWS => (Stretch::Skipped, u64::MAX),
+            () if into / self.every >= Self::WINDOWS => (Stretch::Skipped, u64::MAX),
             () if at < self.warming => (Stretch::Warming, self.warming - at),
             () if at < end => (Stretch::Counted, end - at),
             () => (Stretch::Skipped, self.every - at),
@@ -176,11 +173,11 @@ mod tests {
             let total = number;
             let plan = WindowPlan::new(total, budget, warming);
             let passes = |number: u64| plan.is_none_or(|plan| {
-                let part = total / WINDOWS;
-                let begin = (part - budget / WINDOWS) / 2;
+                let part = total / WindowPlan::WINDOWS;
+                let begin = (part - budget / WindowPlan::WINDOWS) / 2;
                 let begin = begin.saturating_sub(warming);
                 let at = number.checked_sub(begin).map(|into| (into / part, into % part));
-                at.is_some_and(|(window, at)| window < WINDOWS && at < warming + plan.counted)
+                at.is_some_and(|(window, at)| window < WindowPlan::WINDOWS && at < warming + plan.counted)
             });
             let mut source = SampledWindows::new(Blocks(TraceInfo::default(), blocks.into_iter()), plan);
             let (mut part, mut passed, mut events) = (Block::default(), Vec::new(), 0);

@@ -170,7 +170,10 @@ impl SiteWaits {
         let depth = if site.seconds < full {
             (site.seconds - fast) / (full - fast)
         } else {
-            (full.max(0.0) / site.seconds.max(f64::MIN_POSITIVE)).max(site.chained)
+            let spread = full.max(0.0) / site.seconds.max(f64::MIN_POSITIVE);
+            // Of a chain the instructions between its visits hide as much as they take, at the most.
+            let work = scale.visits * instructions * site.visits;
+            spread.max(site.chained * (1.0 - work / full.max(f64::MIN_POSITIVE)))
         };
         Self { depth, of_least: 1.0 }
     }

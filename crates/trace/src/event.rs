@@ -215,8 +215,7 @@ pub enum Event {
     },
     /// Loads of this instruction that brought a page into the recorder's window, over the whole run of this process's
     /// image, and how many of them waited: their address came from what such a load before them had read, which a core
-    /// could still have been waiting for. The last one stands. Instructions of which none waited have no event; without
-    /// a window there is none at all.
+    /// could still have been waiting for. The last one stands. A recorder that doesn't tell has no such event.
     Waits {
         /// The instruction.
         ip: u64,

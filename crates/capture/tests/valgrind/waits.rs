@@ -75,7 +75,7 @@ fn waits(program: &Path, way: &str) -> u64 {
         _ => None,
     });
     let told: Vec<(u64, u64)> = told.collect();
-    assert!(told.iter().all(|(visits, waits)| (1..=*visits).contains(waits)), "{told:?}");
+    assert!(told.iter().all(|(visits, waits)| *visits > 0 && waits <= visits), "{told:?}");
     told.iter().map(|(_, waits)| waits).sum()
 }
 

@@ -110,7 +110,7 @@ impl NativeTiming {
             Err(ReplayError::NoVisits) => (None, Ok(SavedSeconds::default()), bill(Some(&Default::default()))),
             Err(e) => (None, Err(e.to_string()), bill(None)),
         };
-        let waiting_share = (visits.total > 0).then(|| visits.waiting() / visits.total as f64);
+        let waiting_share = visits.waiting.filter(|_| visits.total > 0).map(|waiting| waiting / visits.total as f64);
         Self { clock: Some(clock), replay, waiting_share, saved, faults: Some(faults) }
     }
 
@@ -175,15 +175,12 @@ fn busy_threads(clock: &NativeClock) -> usize {
 /// User seconds that huge pages save. Without samples all user time is one instruction with all visits.
 fn user_saved(clock: &NativeClock, visits: &ProfiledVisits, times: &ReplayTimes) -> Option<SavedSeconds> {
     let sites = match clock.samples {
-        0 => {
-            let waiting_visits = visits.waiting();
-            vec![SiteTime {
-                seconds: clock.user_seconds,
-                visits: visits.total,
-                waiting_visits,
-                translation_cycles: 1.0,
-            }]
-        }
+        0 => vec![SiteTime {
+            seconds: clock.user_seconds,
+            visits: visits.total,
+            waiting_visits: visits.waiting.unwrap_or(0.0),
+            translation_cycles: 1.0,
+        }],
         _ => attribute(clock, &visits.sites),
     };
     saved(&sites, clock.user_seconds, visits.total, times, clock.seconds_a_sample())

@@ -139,3 +139,53 @@ fn our_own_programs_run_under_the_recorder() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("checksum"), "{}", stdout(&output));
 }
+
+/// Random reads of 16 MiB, each at a place that the one before tells, or none.
+const READS: &str = r#"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv)
+{
+	int chained = !strcmp(argv[1], "chained");
+	uint64_t bytes = 16 << 20, state = 1, sum = 0;
+	volatile char *a = calloc(bytes, 1);
+	for (uint64_t i = 0; i < 200000; i++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		if (chained)
+			sum += a[((state >> 33) + (sum & 1)) % bytes];
+		else
+			sum += a[(state >> 33) % bytes];
+	}
+	return sum != 0;
+}
+"#;
+
+#[test]
+fn what_waits_is_told_where_the_recorder_sees_it_and_baking_has_a_row() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(program) = compile(folder.path(), "waits", READS, &[]) else { return };
+    if !have_valgrind() {
+        return;
+    }
+    let program = program.to_str().expect("text path");
+    let analyze = |granularity: &str, way: &str| {
+        let fixed = ["analyze", "--machine", "skylake", "--exact", "--json", "--granularity"];
+        let output = run(&[&fixed[..], &[granularity, "--", program, way]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        json(&stdout(&output))
+    };
+    for (way, range) in [("chained", 0.9..=1.0), ("free", 0.0..=0.1)] {
+        let found = analyze("page", way);
+        let share = found["waiting_share"].as_f64().expect("a share");
+        assert!(range.contains(&share), "{way}: {share}");
+        let rows = found["remedies"].as_array().expect("rows");
+        let baked = rows.iter().find(|row| row["kind"] == "baked").expect("a row for baking");
+        assert_eq!(
+            (&baked["how"], &baked["walks"]),
+            (&"lookaside run --bake=prefetch -- CMD".into(), &baked["base_walks"])
+        );
+    }
+    // Without windows nothing is known, which is no 0.
+    assert_eq!(analyze("line", "chained")["waiting_share"], Value::Null);
+}

@@ -60,6 +60,17 @@ pub struct ReplayBudget {
     pub threads: usize,
 }
 
+impl ReplayBudget {
+    /// When rounds end that came out so.
+    fn time_for(&self, rounds: &[Vec<ReplayRound>; 2]) -> Duration {
+        if are_steady(rounds) {
+            self.time
+        } else {
+            self.unsteady_time
+        }
+    }
+}
+
 /// Replays the run's windows in rounds, within the budget. Where memory is short, pages that no window visits are left
 /// out, then windows, those kept spread over the run; [`ReplayTimes::windows`] says how many there were.
 ///
@@ -90,8 +101,7 @@ pub fn replay(
     let mut rounds: [Vec<ReplayRound>; 2] = Default::default();
     let rounds_began = Instant::now();
     for number in 0..MOST_ROUNDS {
-        let time = || if are_steady(&rounds) { budget.time } else { budget.unsteady_time };
-        if number >= FEWEST_ROUNDS && rounds_began.elapsed() >= time() {
+        if number >= FEWEST_ROUNDS && rounds_began.elapsed() >= budget.time_for(&rounds) {
             break;
         }
         if stop() {

@@ -29,7 +29,7 @@ pub struct HelperHours {
 }
 
 impl HelperHours {
-    /// For a run of `recorded` accesses, whose program was seen to its end in `outcome`: as long as that many touches allow.
+    /// For a run of `recorded` accesses, whose program was seen to its end in `outcome`, by the touches that it may make.
     pub fn new(baker: &ModelledBaker, machine: &Machine, outcome: &Outcome, recorded: u64) -> Self {
         let page = machine.page_table.format.page_sizes().first().map_or(4096, |size| size.bytes());
         let stride = baker.stride_pages.saturating_mul(page).max(1);
