@@ -6,7 +6,7 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Instant;
 
-use lookaside_timing::{CodePlace, NativeClock, SampledPlace};
+use lookaside_timing::{CodePlace, NativeClock, SampledPlace, ThreadsAtATime};
 use lookaside_trace::{Block, Event};
 
 use crate::backends::{prepare_child, start_sampling, ChildSetup};
@@ -15,6 +15,9 @@ use crate::{CaptureError, ChildEnd, ProgramControl, RecordRequest, RecordTarget,
 /// Samples a second of each thread's CPU time: well below the 2 % that the native run may be slower. 1,000 cost 1.6 % on
 /// one machine, and 2.0 % on another (docs/sampling.md).
 const SAMPLE_HZ: u32 = 400;
+
+/// Samples of a tenth of a second of CPU time: many turns of a thread, each a few milliseconds in Linux.
+const STRETCH_SAMPLES: u64 = SAMPLE_HZ as u64 / 10;
 
 /// What a native run gave.
 #[derive(Clone, Debug)]
@@ -41,16 +44,16 @@ pub fn native_run(
     let again = again.map_err(|source| CaptureError::Io { what: "the program's input".into(), source })?;
     let before = Usage::of_children();
     let began = Instant::now();
-    let (end, places, unsampled) = match sampled(command, input, started) {
-        Ok((end, places)) => (end, places, None),
-        Err(CaptureError::Backend { reason, .. }) => (unsampled_run(command, again)?, BTreeMap::new(), Some(reason)),
+    let (end, seen, unsampled) = match sampled(command, input, started) {
+        Ok((end, seen)) => (end, seen, None),
+        Err(CaptureError::Backend { reason, .. }) => (unsampled_run(command, again)?, Samples::default(), Some(reason)),
         Err(e) => return Err(e),
     };
     let wall_seconds = began.elapsed().as_secs_f64();
     let used = Usage::of_children().since(&before);
-    let samples = places.values().sum();
+    let samples = seen.places.values().sum();
     let mut places: Vec<SampledPlace> =
-        places.into_iter().map(|(place, samples)| SampledPlace { place, samples }).collect();
+        seen.places.into_iter().map(|(place, samples)| SampledPlace { place, samples }).collect();
     places.sort_by(|a, b| b.samples.cmp(&a.samples).then(a.place.cmp(&b.place)));
     let clock = NativeClock {
         user_seconds: used.user_seconds,
@@ -58,6 +61,8 @@ pub fn native_run(
         wall_seconds,
         minor_faults: used.minor_faults,
         major_faults: used.major_faults,
+        switches: used.switches,
+        threads_at_a_time: seen.threads.mean(),
         samples,
         period_ns: 1_000_000_000 / u64::from(SAMPLE_HZ),
         places,
@@ -65,20 +70,25 @@ pub fn native_run(
     Ok(NativeRun { clock, end, unsampled })
 }
 
-/// Samples by instruction.
-type Places = BTreeMap<CodePlace, u64>;
+/// What the samples say.
+#[derive(Default)]
+struct Samples {
+    /// Samples by instruction.
+    places: BTreeMap<CodePlace, u64>,
+    threads: ThreadsAtATime,
+}
 
 fn sampled(
     command: &[OsString],
     input: Option<File>,
     started: &mut dyn FnMut(Arc<dyn ProgramControl>),
-) -> Result<(ChildEnd, Places), CaptureError> {
+) -> Result<(ChildEnd, Samples), CaptureError> {
     let request = RecordRequest::sampling(RecordTarget::Command(command.to_vec()), SAMPLE_HZ);
     let Recording { mut source, control, .. } = start_sampling(&request, ChildSetup::Aside(input))?;
     let control: Arc<dyn ProgramControl> = Arc::from(control);
     started(Arc::clone(&control));
     let mut symbols = Symbols::new();
-    let mut places = Places::new();
+    let mut seen = Samples::default();
     let mut block = Block::default();
     // An error ends the samples, not the run.
     while source.next_block(&mut block).unwrap_or(false) {
@@ -90,11 +100,12 @@ fn sampled(
                 }
             }
             if let Some(&ip) = block.ip.get(at) {
-                *places.entry(symbols.place(block.process, ip)).or_default() += 1;
+                *seen.places.entry(symbols.place(block.process, ip)).or_default() += 1;
+                seen.threads.sample((block.process, block.thread), STRETCH_SAMPLES);
             }
         }
     }
-    Ok((control.wait()?, places))
+    Ok((control.wait()?, seen))
 }
 
 fn is_of_maps(event: &Event) -> bool {
@@ -121,6 +132,7 @@ struct Usage {
     system_seconds: f64,
     minor_faults: u64,
     major_faults: u64,
+    switches: u64,
 }
 
 impl Usage {
@@ -137,6 +149,7 @@ impl Usage {
             system_seconds: seconds(usage.ru_stime),
             minor_faults: usage.ru_minflt as u64,
             major_faults: usage.ru_majflt as u64,
+            switches: (usage.ru_nvcsw + usage.ru_nivcsw) as u64,
         }
     }
 
@@ -146,6 +159,7 @@ impl Usage {
             system_seconds: self.system_seconds - before.system_seconds,
             minor_faults: self.minor_faults - before.minor_faults,
             major_faults: self.major_faults - before.major_faults,
+            switches: self.switches - before.switches,
         }
     }
 }

@@ -141,6 +141,10 @@ struct WindowCutter<'a> {
     /// Its visits; the first so many are not timed.
     visits: Vec<OpenVisit>,
     warming: usize,
+    /// How many of its timed visits each thread made, by process number and thread.
+    threads: BTreeMap<(u32, u32), u64>,
+    /// The thread that makes the visits now.
+    thread: u32,
     /// Instructions executed in it.
     instructions: f64,
     /// Those of blocks without a visit, and of the block that is read, for each of its visits.
@@ -168,6 +172,8 @@ impl<'a> WindowCutter<'a> {
             place: None,
             visits: Vec::new(),
             warming: 0,
+            threads: BTreeMap::new(),
+            thread: 0,
             instructions: 0.0,
             instructions_before: 0,
             instructions_a_visit: 0.0,
@@ -184,6 +190,7 @@ impl<'a> WindowCutter<'a> {
             0 => (instructions, 0.0),
             _ => (0, instructions as f64 / visits as f64),
         };
+        self.thread = block.thread;
         let mut events = block.events.iter().peekable();
         for at in 0..=block.len() {
             while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
@@ -234,6 +241,7 @@ impl<'a> WindowCutter<'a> {
             }
             _ if inside && !held => {
                 self.open.insert(key, self.visits.len());
+                *self.threads.entry((key.number, self.thread)).or_default() += 1;
                 let (line, store) = (self.line(key, addr), kind == Kind::Store);
                 self.visits.push(OpenVisit { line, others: 0, accesses: plus(0, accesses), store });
             }
@@ -311,6 +319,7 @@ impl<'a> WindowCutter<'a> {
             first_timed: self.warming,
             weight: place.weight,
             cost_share: place.cost_share,
+            thread: most_visits(&std::mem::take(&mut self.threads)),
             instructions: self.instructions,
             ..VisitWindow::default()
         };
@@ -328,6 +337,12 @@ impl<'a> WindowCutter<'a> {
         self.end_window();
         RunVisits { windows: self.done, touched: self.touched.finish() }
     }
+}
+
+/// The thread with most visits, the first of several.
+fn most_visits(threads: &BTreeMap<(u32, u32), u64>) -> (u32, u32) {
+    let most = threads.iter().rev().max_by_key(|(_, &visits)| visits);
+    most.map(|(&thread, _)| thread).unwrap_or_default()
 }
 
 /// A count and more, as far as it holds them.

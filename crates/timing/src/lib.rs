@@ -39,6 +39,7 @@ mod replay_round;
 mod saved;
 mod saved_seconds;
 mod site_time;
+mod thread_turns;
 mod visit_window;
 
 pub use attribution::{attribute, SiteCounts};
@@ -50,4 +51,5 @@ pub use replay_round::{ReplayRound, ReplayTimes};
 pub use saved::saved;
 pub use saved_seconds::SavedSeconds;
 pub use site_time::SiteTime;
+pub use thread_turns::{ThreadTurns, ThreadsAtATime};
 pub use visit_window::{PageVisit, RunVisits, VisitLine, VisitWindow};

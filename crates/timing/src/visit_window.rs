@@ -23,6 +23,8 @@ pub struct VisitWindow {
     pub weight: f64,
     /// Its timed visits' share of the run's modelled translation cycles, 0 to 1.
     pub cost_share: f64,
+    /// The thread that made most of the timed visits: its process's number, as in [`VisitLine::new`], and its own.
+    pub thread: (u32, u32),
     /// Instructions that the program executed while it made the timed visits; 0 where they were not recorded.
     pub instructions: f64,
 }

@@ -89,6 +89,7 @@ impl NativeTiming {
         let run = (clock.minor_faults, clock.system_seconds);
         let bill = |costs| FaultBill::new(visits.small_pages, visits.huge_pages, run, costs);
         let bar = spinner("replaying its accesses");
+        let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let available = lookaside_host::available_bytes().unwrap_or(0);
         let bytes = (available as f64 * REPLAY_MEMORY) as u64;
         let budget = ReplayBudget {
@@ -96,7 +97,7 @@ impl NativeTiming {
             unsteady_time: Duration::from_secs_f64(UNSTEADY_REPLAY_RUNS * clock.user_seconds.max(0.0))
                 .clamp(REPLAY_TIME, UNSTEADY_REPLAY_TIME),
             bytes,
-            threads: busy_threads(&clock),
+            turns: clock.thread_turns(cpus),
         };
         let replayed = replay(&visits.run, held, budget, &|| interrupt.asked());
         bar.finish_and_clear();
@@ -158,17 +159,6 @@ fn exit_of(end: ChildEnd) -> Option<ChildExit> {
         ChildEnd::Code(code) => Some(ChildExit::Code(code)),
         ChildEnd::Signal(signal) => Some(ChildExit::Signal(signal)),
         ChildEnd::Detached => None,
-    }
-}
-
-/// Threads that the program kept busy in the mean, and that can run at a time.
-fn busy_threads(clock: &NativeClock) -> usize {
-    let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let busy = (clock.user_seconds / clock.wall_seconds).round();
-    if busy >= 1.0 {
-        (busy as usize).min(cpus)
-    } else {
-        1
     }
 }
 

@@ -17,13 +17,14 @@ fn this_machine_is_measured_once() {
     let first = show(cache.path());
     assert_eq!(first.status.code(), Some(0), "{}", stderr(&first));
     assert!(stderr(&first).starts_with("lookaside: measuring this machine, once"), "{}", stderr(&first));
-    let Ok(kept) = std::fs::read_dir(cache.path().join("lookaside/machine")) else {
-        // Neighbours, or an emulator, left nothing to be seen: the nearest preset, which is called by its name.
-        eprintln!("LEFT OUT: nothing could be measured here");
-        assert!(!stdout(&first).contains("name = \"this\""));
+    let kept = std::fs::read_dir(cache.path().join("lookaside/machine")).expect("its folder").count();
+    if kept == 0 {
+        // Neighbours, or an emulator, left nothing to be seen.
+        eprintln!("LEFT OUT: no level of the TLBs could be measured here");
+        assert!(stdout(&first).contains("not measured"), "{}", stdout(&first));
         return;
-    };
-    assert_eq!(kept.count(), 1);
+    }
+    assert_eq!(kept, 1);
     assert!(stdout(&first).contains("name = \"this\"") && stdout(&first).contains("as measured"));
     let second = show(cache.path());
     assert_eq!((stdout(&second), stderr(&second)), (stdout(&first), String::new()));

@@ -17,21 +17,23 @@ mod memory;
 mod pass;
 mod replay_area;
 mod rest;
+mod turns;
 mod visit_step;
 
 use std::time::{Duration, Instant};
 
 use lookaside_host::FrameScatter;
 use lookaside_stats::quantiles;
-use lookaside_timing::{ReplayRound, ReplayTimes, RunVisits, VisitWindow};
+use lookaside_timing::{ReplayRound, ReplayTimes, RunVisits, ThreadTurns, VisitWindow};
 
 use at_once::at_once;
 pub use error::ReplayError;
 use first_touch::first_touches;
 pub use held_frames::HeldFrames;
 use memory::{ReplayMemory, ReplayPages, ReplaySlots};
-use pass::{Pass, ReplaySteps};
+use pass::{Pass, PassPlace, ReplaySteps};
 use rest::RestOfMemory;
+use turns::{groups_in_turns, time_in_turns};
 
 /// Rounds at the most, and the fewest that give an interval: half of them with each kind of small pages.
 const MOST_ROUNDS: usize = 16;
@@ -47,7 +49,7 @@ const SHORTEST_ROUND: Duration = Duration::from_millis(150);
 const MOST_PASSES: u32 = 100;
 
 /// What a replay may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayBudget {
     /// Rounds end when this time is over; six are made in any case, each as long as all windows take.
     pub time: Duration,
@@ -55,9 +57,9 @@ pub struct ReplayBudget {
     pub unsteady_time: Duration,
     /// Bytes of memory, for small and huge pages together.
     pub bytes: u64,
-    /// Threads that read at once, each another window: as many as the program keeps busy, since they take the caches from
-    /// each other there too.
-    pub threads: usize,
+    /// As many threads read at once as the program keeps busy, each another window, and windows of different threads take
+    /// turns where the program's do: they take the caches from each other there too.
+    pub turns: ThreadTurns,
 }
 
 impl ReplayBudget {
@@ -90,7 +92,9 @@ pub fn replay(
     let steps: Vec<ReplaySteps> = windows.iter().map(|window| ReplaySteps::new(window, &slots)).collect();
     let again = steps.iter().map(ReplaySteps::mean_again).sum::<f64>() / steps.len() as f64;
     let rest = RestOfMemory::new(run, &windows, budget.bytes.saturating_sub(slots.bytes()), again)?;
-    let replayed = Replayed { steps, slots, memory, rest, threads: budget.threads };
+    let threads: Vec<(u32, u32)> = steps.iter().map(ReplaySteps::thread).collect();
+    let groups = groups_in_turns(&threads, budget.turns.on_each);
+    let replayed = Replayed { steps, groups, slots, memory, rest, turns: budget.turns };
     // Rounds that do not count: they warm the memory, and tell how long one takes.
     let warming = Instant::now();
     for small in SMALL_KINDS {
@@ -146,16 +150,18 @@ fn are_steady(rounds: &[Vec<ReplayRound>; 2]) -> bool {
 /// What is replayed, and where.
 struct Replayed {
     steps: Vec<ReplaySteps>,
+    /// Those that take turns, by their numbers.
+    groups: Vec<Vec<usize>>,
     slots: ReplaySlots,
     memory: ReplayMemory,
     rest: RestOfMemory,
-    threads: usize,
+    turns: ThreadTurns,
 }
 
 impl Replayed {
     /// All windows each way, with these small pages; `huge_first` says which way comes first.
     fn round(&self, small: ReplayPages, huge_first: bool) -> ReplayRound {
-        let instructions_alone = self.each(&ReplaySteps::time_instructions);
+        let instructions_alone = self.each(&|group| group.iter().map(|steps| steps.time_instructions()).sum());
         let order = if huge_first { [ReplayPages::Huge, small] } else { [small, ReplayPages::Huge] };
         let mut passes = order.map(|kind| self.both_passes(kind));
         if huge_first {
@@ -168,8 +174,9 @@ impl Replayed {
     /// Seconds of the chained pass over all windows, and of the free one. Between two passes over a window lies as much
     /// memory as the program touches: the caches then hold about as much of its lines as they hold of the program's.
     fn both_passes(&self, kind: ReplayPages) -> [f64; 2] {
-        let (base, slots) = (self.memory.base(), &self.slots);
-        let seconds = |pass| self.each(&|steps| steps.time(base, slots, kind, pass));
+        let place = PassPlace { base: self.memory.base(), slots: &self.slots, kind };
+        let turn = self.turns.seconds;
+        let seconds = |pass| self.each(&|group| time_in_turns(group, turn, place, pass));
         // Does not count: other pages were replayed before it.
         seconds(Pass::Free);
         [Pass::Chained, Pass::Free].map(|pass| {
@@ -178,11 +185,14 @@ impl Replayed {
         })
     }
 
-    /// The sum over all windows. Each of the threads passes over all, from another one on: their mean.
-    fn each(&self, seconds: &(dyn Fn(&ReplaySteps) -> f64 + Sync)) -> f64 {
-        let (steps, apart) = (&self.steps, self.steps.len() / self.threads.max(1));
-        let one = |at: usize| at_once(self.threads, &|number| seconds(&steps[(at + number * apart) % steps.len()]));
-        (0..steps.len()).map(one).sum()
+    /// The sum over all groups. Each of the threads passes over all, from another one on: their mean.
+    fn each(&self, seconds: &(dyn Fn(&[&ReplaySteps]) -> f64 + Sync)) -> f64 {
+        let groups: Vec<Vec<&ReplaySteps>> =
+            self.groups.iter().map(|group| group.iter().map(|&window| &self.steps[window]).collect()).collect();
+        let apart = groups.len() / self.turns.at_once.max(1);
+        let one =
+            |at: usize| at_once(self.turns.at_once, &|number| seconds(&groups[(at + number * apart) % groups.len()]));
+        (0..groups.len()).map(one).sum()
     }
 }
 

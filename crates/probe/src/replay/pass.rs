@@ -23,6 +23,17 @@ pub enum Pass {
     Free,
 }
 
+/// Where a pass goes over.
+#[derive(Clone, Copy)]
+pub struct PassPlace<'a> {
+    /// First byte of the memory.
+    pub base: u64,
+    /// Where the lines lie in it.
+    pub slots: &'a ReplaySlots,
+    /// In which pages.
+    pub kind: ReplayPages,
+}
+
 /// A window's visits as places in the replay's memory, those of [`ReplayPages::SmallHeld`].
 pub struct ReplaySteps {
     steps: Vec<VisitStep>,
@@ -34,6 +45,7 @@ pub struct ReplaySteps {
     timed_visits: u64,
     between: InstructionsBetween,
     weight: f64,
+    thread: (u32, u32),
 }
 
 /// Some steps and their other lines.
@@ -60,6 +72,7 @@ impl ReplaySteps {
             timed_visits: timed.len() as u64,
             between: InstructionsBetween::new(window.instructions, timed_steps.len(), others(timed_steps), again),
             weight: window.weight,
+            thread: window.thread,
             others: window.others.iter().map(|&line| slots.line(line, ReplayPages::SmallHeld)).collect(),
             steps,
         }
@@ -81,30 +94,45 @@ impl ReplaySteps {
         timed.iter().map(|step| f64::from(step.again())).sum::<f64>() / timed.len().max(1) as f64
     }
 
-    /// Seconds of CPU of the timed visits in memory that begins at `base`, after the others; as many times as they stand
-    /// for.
-    pub fn time(&self, base: u64, slots: &ReplaySlots, kind: ReplayPages, pass: Pass) -> f64 {
+    /// Visits what is not timed.
+    pub fn warm(&self, place: PassPlace) {
         let mut accesses = Vec::with_capacity(2 * AT_A_TIME);
         for part in &self.warming {
-            self.list(part, slots, kind, &mut accesses);
-            black_box(free(base, &accesses, || ()));
+            self.list(part, place, &mut accesses);
+            black_box(free(place.base, &accesses, || ()));
         }
-        let mut seconds = 0.0;
-        for part in &self.timed {
-            self.list(part, slots, kind, &mut accesses);
-            let began = CpuInstant::now();
-            black_box(match pass {
-                Pass::Chained => chained(base, &accesses),
-                Pass::Free if self.between.is_none() => free(base, &accesses, || ()),
-                Pass::Free => free(base, &accesses, || self.between.execute()),
-            });
-            seconds += began.seconds();
-        }
-        self.weight * seconds
+    }
+
+    /// Timed parts, each some thousand accesses.
+    pub fn parts(&self) -> usize {
+        self.timed.len()
+    }
+
+    /// Seconds of CPU of a part's visits.
+    pub fn time_part(&self, part: usize, place: PassPlace, pass: Pass) -> f64 {
+        let mut accesses = Vec::with_capacity(2 * AT_A_TIME);
+        self.list(&self.timed[part], place, &mut accesses);
+        let began = CpuInstant::now();
+        black_box(match pass {
+            Pass::Chained => chained(place.base, &accesses),
+            Pass::Free if self.between.is_none() => free(place.base, &accesses, || ()),
+            Pass::Free => free(place.base, &accesses, || self.between.execute()),
+        });
+        began.seconds()
+    }
+
+    /// What is measured in it counts so many times.
+    pub fn weight(&self) -> f64 {
+        self.weight
+    }
+
+    /// The thread that made most of its visits.
+    pub fn thread(&self) -> (u32, u32) {
+        self.thread
     }
 
     /// Lists the accesses of a part.
-    fn list(&self, part: &StepRange, slots: &ReplaySlots, kind: ReplayPages, accesses: &mut Vec<LineAccess>) {
+    fn list(&self, part: &StepRange, PassPlace { slots, kind, .. }: PassPlace, accesses: &mut Vec<LineAccess>) {
         accesses.clear();
         let mut others = self.others[part.others.clone()].iter();
         for &step in &self.steps[part.steps.clone()] {
@@ -197,7 +225,7 @@ mod tests {
                 let mut listed = Vec::new();
                 let mut accesses = Vec::new();
                 for part in &steps.timed {
-                    steps.list(part, &slots, kind, &mut accesses);
+                    steps.list(part, PassPlace { base: 0, slots: &slots, kind }, &mut accesses);
                     prop_assert!(accesses.len() < AT_A_TIME + 64);
                     listed.extend(accesses.iter().map(|access| access.line()));
                 }

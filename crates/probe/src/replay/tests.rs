@@ -20,6 +20,7 @@ fn random(visits: u64, mib: u64, huge: bool) -> VisitWindow {
         first_timed: visits as usize / 2,
         weight: 2.0,
         cost_share: 0.1,
+        thread: (0, mib as u32),
         instructions: 100.0 * visits as f64,
     }
 }
@@ -28,15 +29,18 @@ fn run(windows: &[VisitWindow]) -> RunVisits {
     RunVisits { windows: windows.to_vec(), touched: Vec::new() }
 }
 
+const ALONE: ThreadTurns = ThreadTurns { at_once: 1, on_each: 1, seconds: f64::INFINITY };
+
 fn budget(mib: u64) -> ReplayBudget {
-    ReplayBudget { time: Duration::ZERO, unsteady_time: Duration::ZERO, bytes: mib << 20, threads: 1 }
+    ReplayBudget { time: Duration::ZERO, unsteady_time: Duration::ZERO, bytes: mib << 20, turns: ALONE }
 }
 
 #[test]
 fn rounds_are_made_each_way() {
-    for threads in [1, 2, 3] {
-        let windows = [random(4000, 8, true), random(2000, 8, false)];
-        let budget = ReplayBudget { threads, ..budget(256) };
+    for (at_once, on_each) in [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2)] {
+        let windows = [random(4000, 8, true), random(2000, 7, false)];
+        let turns = ThreadTurns { at_once, on_each, seconds: 1e-6 };
+        let budget = ReplayBudget { turns, ..budget(256) };
         match replay(&run(&windows), HeldFrames::hold().released_for(|| ((), None)).1, budget, &|| false) {
             Ok(times) => each_way(&times),
             Err(ReplayError::NoHugePages { .. }) => return, // a system without them: said, and nothing to see

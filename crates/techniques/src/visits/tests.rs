@@ -163,6 +163,20 @@ fn a_window_has_the_instructions_that_were_executed_in_it() {
 }
 
 #[test]
+fn a_window_is_of_the_thread_that_made_most_of_it() {
+    let block = |process, thread, pages: std::ops::Range<u64>| {
+        let mut block = Block { process, thread, ..Block::default() };
+        pages.for_each(|page| block.push(Kind::Load, page << 12));
+        block
+    };
+    let blocks = [block(7, 7, 0..3), block(7, 8, 3..8), block(7, 9, 8..10), block(4, 9, 0..6)];
+    let places = [(0, 6), (6, 4), (10, 6)].map(|(start, length)| WindowPlace { start, length, ..whole(0) });
+    let threads: Vec<(u32, u32)> = cut(blocks.to_vec(), &places).iter().map(|window| window.thread).collect();
+    // Three visits of each thread: the first. Processes are numbered as they appear.
+    assert_eq!(threads, [(0, 7), (0, 8), (1, 9)]);
+}
+
+#[test]
 fn a_window_begins_with_no_more_than_caches_hold() {
     let pages = WARMING_PAGES as u64 + 100;
     let mut block = Block { process: 1, ..Block::default() };
