@@ -100,7 +100,8 @@ fn a_recorders_windows_change_no_count() {
     let command = [program.to_str().expect("text path"), "20000"];
     for machine in ["skylake", "xeon-e5-2650", "golden-cove", "neoverse-n1"] {
         let counts = |granularity: &str| {
-            let (found, _) = analyze_json(&["--machine", machine, "--exact", "--granularity", granularity], &command);
+            let how = ["--machine", machine, "--exact", "--once", "--granularity", granularity];
+            let (found, _) = analyze_json(&how, &command);
             let outcome = &found["outcome"];
             let of_side = |side: &str| {
                 let cost = &outcome[side]["cost"];
@@ -139,7 +140,7 @@ fn sampler_and_exact_run_agree_in_rank() {
         eprintln!("LEFT OUT: the kernel refuses perf_event_open: {}", stderr(&output));
         return;
     }
-    let (exact, _) = analyze_json(&["--machine", "skylake"], &[path, "200000"]);
+    let (exact, _) = analyze_json(&["--machine", "skylake", "--once"], &[path, "200000"]);
     // Both arrays are mappings of their own, `cold`'s 2 MiB larger: rank them by cost and by samples.
     let order = |found: &Value| -> Vec<&str> {
         let regions = found["regions"].as_array().expect("regions");
@@ -272,7 +273,7 @@ fn a_recorded_trace_gives_the_same_counts_as_the_live_run() {
     let flags = ["-static"];
     let Some(program) = compile(folder.path(), "two", TWO_ARRAYS, &flags) else { return };
     let path = program.to_str().expect("text path");
-    let (live, _) = analyze_json(&["--machine", "skylake"], &[path, "20000"]);
+    let (live, _) = analyze_json(&["--machine", "skylake", "--once"], &[path, "20000"]);
     let trace = folder.path().join("two.lkt");
     let trace = trace.to_str().expect("text path");
     let recorded = run(&["record", "-o", trace, "--", path, "20000"]);

@@ -52,7 +52,7 @@ fn windows_and_lines_give_the_same_translation() {
     let outcome = |granularity: &str| -> Value {
         let json = folder.path().join(granularity);
         let (json, program) = (json.to_str().expect("text path"), program.to_str().expect("text path"));
-        let arguments = ["analyze", "--machine", "ryzen-5900x", "--exact", "--granularity", granularity];
+        let arguments = ["analyze", "--machine", "ryzen-5900x", "--exact", "--once", "--granularity", granularity];
         let output = run(&[&arguments[..], &[&format!("--json={json}"), "--", program]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let found = valid_json(&std::fs::read_to_string(json).expect("written"));

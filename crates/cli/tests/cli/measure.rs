@@ -59,7 +59,7 @@ int main(int argc, char **argv)
 		return 3;
 	for (uint64_t i = 0; i < BYTES; i += 4096)
 		a[i] = 1;
-	for (uint64_t i = 0; i < 2000000; i++) {
+	for (uint64_t i = 0; i < 300000; i++) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		sum += (unsigned char)a[((state >> 33) + (sum & 1)) % BYTES];
 	}

@@ -50,21 +50,22 @@ fn zen5() -> Array {
     Array { sets: 512, ways: 8, masks: MASKS.to_vec(), replacement: Replacement::Random }
 }
 
-/// Without the attempts that think of a neighbour, two of six are found with 64 taken, and none with 128.
+/// Without the attempts that think of a neighbour, two of six are found with 64 taken, and none with 128; with them all,
+/// of which the first three are searched here.
 #[test]
 fn a_full_set_is_told_from_one_with_a_page_too_many() {
-    for (taken, least) in [(0.0, 6), (64.0, 4), (128.0, 3)] {
-        found(&zen5(), taken, false, 6, least);
+    for (taken, least) in [(0.0, 3), (64.0, 2), (128.0, 1)] {
+        found(&zen5(), taken, false, 3, least);
     }
 }
 
 #[test]
 fn where_walks_are_counted_a_busy_neighbour_does_not_hide_it() {
     for taken in [0.0, 256.0] {
-        found(&zen5(), taken, true, 3, 3);
+        found(&zen5(), taken, true, 2, 2);
     }
     // Skylake's fold, and a linear one.
     let masks = (0..7).map(|bit| 1 << bit | 1 << (bit + 7)).collect();
-    found(&Array { sets: 128, ways: 12, masks, replacement: Replacement::TreePlru }, 128.0, true, 2, 2);
-    found(&Array::linear(8, 16, Replacement::Lru), 128.0, true, 2, 2);
+    found(&Array { sets: 128, ways: 12, masks, replacement: Replacement::TreePlru }, 128.0, true, 1, 1);
+    found(&Array::linear(8, 16, Replacement::Lru), 128.0, true, 1, 1);
 }

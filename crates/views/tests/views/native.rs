@@ -31,6 +31,8 @@ pub fn clock() -> NativeClock {
         wall_seconds: 12.9,
         minor_faults: 771_204,
         major_faults: 0,
+        switches: 40,
+        threads_at_a_time: 1.0,
         samples: 11_180,
         period_ns: 1_000_000,
         places: Vec::new(),
