@@ -34,11 +34,14 @@ struct lk_options {
 	Int table[LK_TABLES];
 	Bool fetches;
 	Bool waits; /* only where there is a window */
-	/* The pipe; the memory that we share with its reader. */
+	/* The pipe of the records; the memory that we share with its reader. */
 	Int fd;
 	ULong inode;
 	Int shared_fd;
 	ULong shared_inode;
+	/* Memory for Valgrind's own messages. */
+	Int messages_fd;
+	ULong messages_inode;
 };
 extern struct lk_options lk_opt;
 

@@ -15,6 +15,7 @@ struct lk_options lk_opt = {
 	.fetches = True,
 	.fd = -1,
 	.shared_fd = -1,
+	.messages_fd = -1,
 };
 
 static Bool stores_apart;
@@ -57,6 +58,10 @@ static Bool process_option(const HChar *arg)
 		lk_opt.shared_fd = fd;
 	else if VG_INT_CLO (arg, "--shared-inode", inode)
 		lk_opt.shared_inode = inode;
+	else if VG_INT_CLO (arg, "--messages-fd", fd)
+		lk_opt.messages_fd = fd;
+	else if VG_INT_CLO (arg, "--messages-inode", inode)
+		lk_opt.messages_inode = inode;
 	else
 		return False;
 	return True;
@@ -74,7 +79,8 @@ static void print_usage(void)
 "    --fetches=yes|no              record instruction fetches [yes]\n"
 "    --waits=yes|no                tell which visits wait for others [no]\n"
 "    --wire-fd=N --wire-inode=N    the pipe to write to\n"
-"    --shared-fd=N --shared-inode=N  the memory shared with its reader\n");
+"    --shared-fd=N --shared-inode=N  the memory shared with its reader\n"
+"    --messages-fd=N --messages-inode=N  memory for Valgrind's messages\n");
 }
 
 static void print_debug_usage(void)

@@ -19,6 +19,14 @@ extern Int VG_(fcntl)(Int fd, Int cmd, Addr arg);
 extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot,
 						      Int fd, Off64T offset);
 
+/*
+ * Core's too. Only the first member is named, which is the first in all
+ * versions since 3.9; find_messages() looks whether it is what it should be.
+ */
+extern struct {
+	Int fd;
+} VG_(log_output_sink);
+
 /* Not in Valgrind's headers. */
 #define ETIMEDOUT 110
 
@@ -27,6 +35,9 @@ extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot,
 #define FRAME_EVENT 2
 #define FRAME_END 3
 #define FRAME_SLOT 4
+
+/* The memory for Valgrind's messages has so many. */
+#define MESSAGE_BYTES 65536
 
 struct header {
 	UShort magic;
@@ -60,13 +71,21 @@ static UInt process;
 static UInt thread;
 static ThreadId current = VG_INVALID_THREADID;
 
-static Bool is_wanted(Int fd, UInt type, ULong inode)
+/* A file's type, its size where it has one, and its number. */
+struct wanted {
+	UInt type;
+	Long size;
+	ULong inode;
+};
+
+static Bool is_wanted(Int fd, struct wanted wanted)
 {
 	struct vg_stat stat;
 
-	return VG_(fstat)(fd, &stat) == 0 && (stat.mode & VKI_S_IFMT) == type &&
-	       stat.ino == inode &&
-	       (type != VKI_S_IFREG || stat.size == sizeof(struct shared));
+	return VG_(fstat)(fd, &stat) == 0 &&
+	       (stat.mode & VKI_S_IFMT) == wanted.type &&
+	       stat.ino == wanted.inode &&
+	       (wanted.type != VKI_S_IFREG || stat.size == wanted.size);
 }
 
 /*
@@ -74,15 +93,15 @@ static Bool is_wanted(Int fd, UInt type, ULong inode)
  * replaced itself, under the one where our last image had put it out of
  * reach, near the limit of numbers. Puts it out of reach.
  */
-static Int find(Int fd, UInt type, ULong inode)
+static Int find(Int fd, struct wanted wanted)
 {
 	struct vki_rlimit limit;
 
-	if (!is_wanted(fd, type, inode)) {
+	if (!is_wanted(fd, wanted)) {
 		if (VG_(getrlimit)(VKI_RLIMIT_NOFILE, &limit) != 0)
 			return -1;
 		for (fd = limit.rlim_cur + 64; fd > 2; fd--)
-			if (is_wanted(fd, type, inode))
+			if (is_wanted(fd, wanted))
 				break;
 		if (fd <= 2)
 			return -1;
@@ -93,17 +112,40 @@ static Int find(Int fd, UInt type, ULong inode)
 	return fd;
 }
 
+/*
+ * Valgrind's messages go to /dev/null, which any user may open and any
+ * process may open again; from here on into the memory that we inherited.
+ */
+static void find_messages(void)
+{
+	struct wanted wanted = { VKI_S_IFREG, MESSAGE_BYTES,
+				 lk_opt.messages_inode };
+	struct vg_stat stat;
+	Int fd;
+
+	if (VG_(fstat)(VG_(log_output_sink).fd, &stat) != 0 ||
+	    (stat.mode & VKI_S_IFMT) != VKI_S_IFCHR)
+		return;
+	fd = find(lk_opt.messages_fd, wanted);
+	if (fd >= 0)
+		VG_(log_output_sink).fd = fd;
+}
+
 void lk_wire_open(void)
 {
+	struct wanted pipe = { VKI_S_IFIFO, 0, lk_opt.inode };
+	struct wanted slots = { VKI_S_IFREG, sizeof(struct shared),
+				lk_opt.shared_inode };
 	Int fd;
 	SysRes map;
 
-	pipe_fd = find(lk_opt.fd, VKI_S_IFIFO, lk_opt.inode);
+	find_messages();
+	pipe_fd = find(lk_opt.fd, pipe);
 	if (pipe_fd < 0) {
 		VG_(umsg)("no pipe to record into\n");
 		VG_(exit)(1);
 	}
-	fd = find(lk_opt.shared_fd, VKI_S_IFREG, lk_opt.shared_inode);
+	fd = find(lk_opt.shared_fd, slots);
 	if (fd >= 0) {
 		map = VG_(am_shared_mmap_file_float_valgrind)(
 			sizeof(struct shared), VKI_PROT_READ | VKI_PROT_WRITE,

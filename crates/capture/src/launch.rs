@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -16,7 +16,7 @@ use crate::error::CaptureError;
 use crate::program::{inspect_program, ProgramFile};
 use crate::recording::{ChildEnd, ProgramControl};
 use crate::request::{RecordRequest, RecordTarget};
-use crate::wire::{LiveProcesses, SharedSlots, MAX_LOG2_CLASSES, MAX_WINDOW};
+use crate::wire::{LiveProcesses, MAX_LOG2_CLASSES, MAX_WINDOW};
 
 /// Time between SIGTERM and SIGKILL in [`ProgramControl::stop`].
 const GRACE: Duration = Duration::from_secs(2);
@@ -64,17 +64,13 @@ impl RecorderPipe {
         Ok(RecorderPipe { reader, writer })
     }
 
-    /// Starts the recorder, which inherits the pipe and `shared`; gives our end of the pipe.
-    pub(crate) fn spawn(
-        self,
-        mut recorder: Command,
-        shared: Option<&SharedSlots>,
-    ) -> Result<(OwnedFd, Child), CaptureError> {
-        let inherited = [Some(self.writer.as_raw_fd()), shared.map(|shared| shared.file().as_raw_fd())];
+    /// Starts the recorder, which inherits the pipe and `files`; gives our end of the pipe.
+    pub(crate) fn spawn(self, mut recorder: Command, files: &[&OwnedFd]) -> Result<(OwnedFd, Child), CaptureError> {
+        let inherited: Vec<RawFd> = [&[&self.writer], files].concat().iter().map(|file| file.as_raw_fd()).collect();
         // SAFETY: between fork and exec only fcntl is called, which is async-signal-safe; the files are open until after the spawn.
         unsafe {
             recorder.pre_exec(move || {
-                for file in inherited.into_iter().flatten() {
+                for &file in &inherited {
                     if libc::fcntl(file, libc::F_SETFD, 0) == -1 {
                         return Err(io::Error::last_os_error());
                     }

@@ -9,6 +9,7 @@ mod filter_mirror;
 mod filter_slot;
 mod frame;
 mod live_processes;
+mod messages;
 mod reader;
 mod record;
 mod shared_slots;
@@ -18,6 +19,7 @@ use lookaside_trace::{Granularity, TraceInfo};
 
 use crate::request::RecordRequest;
 pub(crate) use live_processes::LiveProcesses;
+pub(crate) use messages::RecorderMessages;
 pub use reader::WireReader;
 pub(crate) use record::{MAX_LOG2_CLASSES, MAX_WINDOW};
 pub(crate) use shared_slots::SharedSlots;

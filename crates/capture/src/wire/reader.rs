@@ -1,15 +1,13 @@
 //! Reads a recorder's stream as a source.
 
 use std::io::Read;
-use std::path::Path;
-use std::sync::Arc;
 
 use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
-use tempfile::TempDir;
 
 use super::filter_mirror::FilterMirror;
 use super::frame::{slot_of, WireFrameHeader, ACCESSES, EVENT, FRAME, HEADER, SLOT};
 use super::live_processes::LiveProcesses;
+use super::messages::RecorderMessages;
 use super::shared_slots::{SharedSlots, SLOT_BYTES};
 
 /// Most accesses of a block.
@@ -32,7 +30,7 @@ pub struct WireReader<R> {
     processes: LiveProcesses,
     shared: Option<SharedSlots>,
     damage: Vec<Damage>,
-    messages: Option<Arc<TempDir>>,
+    messages: Option<RecorderMessages>,
 }
 
 impl<R: Read> WireReader<R> {
@@ -54,10 +52,9 @@ impl<R: Read> WireReader<R> {
         }
     }
 
-    /// The recorder writes its own messages into files of this folder; the first line of each becomes a damage at the
-    /// end.
-    pub(crate) fn keep_messages(&mut self, folder: Arc<TempDir>) {
-        self.messages = Some(folder);
+    /// The first line of each process's messages becomes a damage at the end.
+    pub(crate) fn keep_messages(&mut self, messages: RecorderMessages) {
+        self.messages = Some(messages);
     }
 
     /// Records may come in this memory, which the recorder has too.
@@ -120,7 +117,7 @@ impl<R: Read> WireReader<R> {
             );
             self.note(0, reason);
         }
-        for message in self.messages.take().map(|folder| first_lines(folder.path())).unwrap_or_default() {
+        for message in self.messages.take().map(RecorderMessages::first_lines).unwrap_or_default() {
             self.note(0, message);
         }
     }
@@ -218,28 +215,5 @@ impl<R: Read> Source for WireReader<R> {
 
     fn damage(&self) -> &[Damage] {
         &self.damage
-    }
-}
-
-/// First line with a word in it of each file.
-fn first_lines(folder: &Path) -> Vec<String> {
-    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut texts: Vec<String> = files.filter_map(|file| std::fs::read(file.path()).ok()).map(first_line).collect();
-    texts.retain(|text| !text.is_empty());
-    texts.sort();
-    texts
-}
-
-fn first_line(text: Vec<u8>) -> String {
-    let text = String::from_utf8_lossy(&text);
-    // Valgrind begins its lines with `==123== `.
-    let lines = text.lines().map(|line| line.trim_start_matches(|c: char| c == '=' || c.is_ascii_digit()).trim());
-    let line = lines.into_iter().find(|line| line.contains(char::is_alphabetic)).unwrap_or_default();
-    // That a signal of its own ended the program is no fault of the recording.
-    let own_end = line.starts_with("Process terminating with default action of signal");
-    if own_end {
-        String::new()
-    } else {
-        line.to_owned()
     }
 }

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::{ftruncate, memfd_create, MemfdFlags};
+use rustix::fs::{fcntl_add_seals, ftruncate, memfd_create, MemfdFlags, SealFlags};
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 
 /// Bytes of records that fit a slot.
@@ -32,9 +32,11 @@ unsafe impl Send for SharedSlots {}
 impl SharedSlots {
     /// New memory, all slots free.
     pub(crate) fn new() -> io::Result<SharedSlots> {
-        let file = memfd_create("lookaside", MemfdFlags::CLOEXEC)?;
+        let file = memfd_create("lookaside", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, BYTES as u64)?;
-        // SAFETY: a new mapping at an address of the kernel's choice, of a file that nobody can make shorter but us.
+        // The program inherits it: made shorter, it would end us by SIGBUS.
+        fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
+        // SAFETY: a new mapping at an address of the kernel's choice, of a file that nobody can make shorter.
         let base = unsafe {
             mmap(std::ptr::null_mut(), BYTES, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, &file, 0)
         }?;

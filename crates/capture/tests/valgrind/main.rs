@@ -3,6 +3,7 @@
 mod filter;
 #[path = "../programs/mod.rs"]
 mod programs;
+mod users;
 mod waits;
 mod windows;
 

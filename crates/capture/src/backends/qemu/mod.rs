@@ -84,7 +84,7 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
     let pipe = RecorderPipe::new()?;
     let plugin = folder.join(PLUGIN);
     let recorder = recorder(request, command, &program.elf, &qemu, &plugin, libraries, &pipe)?;
-    let (reader, child) = pipe.spawn(recorder, None)?;
+    let (reader, child) = pipe.spawn(recorder, &[])?;
 
     let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let source = WireReader::new(File::from(reader), wire::info(request, "qemu", words), request.filter_unified);

@@ -6,7 +6,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
-use std::sync::Arc;
 
 use lookaside_trace::{FilterWindow, Granularity};
 
@@ -15,7 +14,7 @@ use crate::launch::{self, LaunchedProgram, RecorderPipe};
 use crate::program::ProgramIsa;
 use crate::recording::Recording;
 use crate::request::{RecordRequest, RecorderBackend};
-use crate::wire::{self, SharedSlots, WireReader};
+use crate::wire::{self, RecorderMessages, SharedSlots, WireReader};
 
 /// What is missing for this backend, with the line that installs it; `None` = all is there.
 pub(crate) fn missing() -> Option<String> {
@@ -36,15 +35,14 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
         return Err(refused(format!("{name} is setuid or setgid, which Valgrind can't run; use --backend sample")));
     }
     let tool = tool::find().and_then(|install| install.build()).map_err(refused)?;
-    let folder = tempfile::Builder::new()
-        .prefix("lookaside-")
-        .tempdir()
-        .map_err(|source| CaptureError::Io { what: "making a folder for Valgrind's messages".into(), source })?;
     let pipe = RecorderPipe::new()?;
-    let shared = SharedSlots::new()
-        .map_err(|source| CaptureError::Io { what: "making memory to share with Valgrind".into(), source })?;
-    let recorder = recorder(request, command, &tool, folder.path(), &pipe, &shared)?;
-    let (reader, child) = pipe.spawn(recorder, Some(&shared))?;
+    let no_memory = |source| CaptureError::Io { what: "making memory to share with Valgrind".into(), source };
+    let shared = SharedSlots::new().map_err(no_memory)?;
+    let messages = RecorderMessages::new().map_err(no_memory)?;
+    let said = messages.file().map_err(no_memory)?;
+    let inherited = [("wire", &pipe.writer), ("shared", shared.file()), ("messages", &said)];
+    let recorder = recorder(request, command, &tool, &inherited)?;
+    let (reader, child) = pipe.spawn(recorder, &[shared.file(), &said])?;
 
     let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut info = wire::info(request, "valgrind", words);
@@ -54,9 +52,8 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
         info.filter_class_pages = window.class_pages;
     }
     let mut source = WireReader::new(File::from(reader), info, request.filter_unified);
-    let folder = Arc::new(folder);
     source.share(shared);
-    source.keep_messages(Arc::clone(&folder));
+    source.keep_messages(messages);
     let mut notes =
         vec!["Valgrind runs the threads one at a time; accesses of the kernel within system calls are not seen"
             .to_string()];
@@ -77,9 +74,7 @@ fn recorder(
     request: &RecordRequest,
     command: &[OsString],
     tool: &tool::ValgrindTool,
-    messages: &std::path::Path,
-    pipe: &RecorderPipe,
-    shared: &SharedSlots,
+    inherited: &[(&str, &OwnedFd)],
 ) -> Result<Command, CaptureError> {
     let inode = |file: &OwnedFd| match rustix::fs::fstat(file) {
         Ok(stat) => Ok(stat.st_ino),
@@ -91,21 +86,14 @@ fn recorder(
         Granularity::Page => "page",
     };
     let switch = |name: &str, on: bool| format!("--{name}={}", if on { "yes" } else { "no" });
-    let mut log = OsString::from("--log-file=");
-    // `%` is Valgrind's sign for what it fills in.
-    log.push(messages.to_string_lossy().replace('%', "%%"));
-    log.push("/%p");
     let mut recorder = Command::new(&tool.valgrind);
     recorder
         .env("VALGRIND_LIB", &tool.folder)
         // Before all else: no options from the user's `.valgrindrc` and `VALGRIND_OPTS`, which are for other tools.
         .arg("--command-line-only=yes")
         .args(["--tool=lookaside", "-q", "--vgdb=no", "--trace-children=yes", "--default-suppressions=no"])
-        .arg(log)
-        .arg(format!("--wire-fd={}", pipe.writer.as_raw_fd()))
-        .arg(format!("--wire-inode={}", inode(&pipe.writer)?))
-        .arg(format!("--shared-fd={}", shared.file().as_raw_fd()))
-        .arg(format!("--shared-inode={}", inode(shared.file())?))
+        // Until the tool has found the memory for messages.
+        .arg("--log-file=/dev/null")
         .arg(format!("--granularity={granularity}"))
         .args(match window(request) {
             None => vec![format!("--classes={}", request.filter_log2_classes)],
@@ -118,8 +106,10 @@ fn recorder(
         .arg(switch("stores-apart", request.filter_stores_apart))
         .arg(switch("unified", request.filter_unified))
         .arg(switch("fetches", request.fetches))
-        .arg(switch("waits", request.waits))
-        .arg("--")
-        .args(command);
+        .arg(switch("waits", request.waits));
+    for (name, file) in inherited {
+        recorder.arg(format!("--{name}-fd={}", file.as_raw_fd())).arg(format!("--{name}-inode={}", inode(file)?));
+    }
+    recorder.arg("--").args(command);
     Ok(recorder)
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -63,7 +63,7 @@ pub(super) struct ValgrindTool {
     pub(super) folder: PathBuf,
     /// What recorded processes run.
     pub(super) executable: PathBuf,
-    /// Where no cache can be written, the tool lives as long as this.
+    /// Where it is no cache's, the tool lives as long as this.
     pub(super) temporary: Option<TempDir>,
 }
 
@@ -119,8 +119,30 @@ pub(super) fn find() -> Result<ValgrindInstall, String> {
 impl ValgrindInstall {
     /// The built tool, built now if need be.
     pub(super) fn build(&self) -> Result<ValgrindTool, String> {
-        let CachedBuild { folder, temporary } = build_cache::build(self)?;
+        let CachedBuild { folder, temporary } = self.for_all_users(build_cache::build(self)?)?;
         Ok(ValgrindTool { valgrind: self.valgrind.clone(), executable: folder.join(EXECUTABLE), folder, temporary })
+    }
+}
+
+impl ValgrindInstall {
+    /// The build, where each process of the program may read it: one that root starts may go on as another user, who
+    /// can't look into root's cache.
+    fn for_all_users(&self, build: CachedBuild) -> Result<CachedBuild, String> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(build);
+        }
+        let failed = |error: io::Error| format!("no folder for the tool that all users may read: {error}");
+        let readable = fs::Permissions::from_mode(0o755);
+        let temporary = tempfile::Builder::new().prefix("lookaside-tool-").tempdir().map_err(failed)?;
+        fs::set_permissions(temporary.path(), readable.clone()).map_err(failed)?;
+        for name in [EXECUTABLE, PRELOAD] {
+            let copy = temporary.path().join(name);
+            fs::copy(build.folder.join(name), &copy).map_err(failed)?;
+            fs::set_permissions(copy, readable.clone()).map_err(failed)?;
+        }
+        symlink(&self.core_preload, temporary.path().join(CORE_PRELOAD)).map_err(failed)?;
+        let folder = temporary.path().canonicalize().map_err(failed)?;
+        Ok(CachedBuild { folder, temporary: Some(temporary) })
     }
 }
 
