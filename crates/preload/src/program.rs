@@ -24,11 +24,17 @@ pub(crate) fn none_yet() {
     HELPERS.store(0, Ordering::Relaxed);
 }
 
-/// The last thing that a helper does.
+/// The last thing that a helper does. Where helpers are all that is left, the process's exit code is that of the last
+/// thread to end (Linux 5.17 and later; before, that of the first thread): it is the first thread's.
 pub(crate) fn leave() -> ! {
+    let mut text = [0; STAT_BYTES];
+    let code = PreloadedProcess::open().and_then(|program| program.first_threads_code(&mut text)).unwrap_or_default();
     one_less();
-    sys::exit_thread()
+    sys::exit_thread(code)
 }
+
+/// More than `stat` has: 52 numbers and a name.
+const STAT_BYTES: usize = 1536;
 
 /// The process, through `/proc`.
 pub(crate) struct PreloadedProcess {
@@ -57,13 +63,45 @@ impl PreloadedProcess {
         if sys::owner(self.folder)? != self.owner {
             return Ok(true);
         }
-        let stat = self.read(c"stat", text)?;
-        // After the name, which may hold anything: the state is the first field, the number of threads the 18th.
-        let after = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at.saturating_add(2));
-        let mut fields = stat.get(after..).unwrap_or_default().split(|&byte| byte == b' ');
+        let mut fields = fields_of(self.read(c"stat", text)?);
+        // The state is the first field, the number of threads the 18th.
         let (state, threads) = (fields.next(), fields.nth(16).and_then(number));
         let without_them = threads.map(|threads| threads.saturating_sub(HELPERS.load(Ordering::Relaxed)));
         // Its first thread, which has ended, counts until all have.
         Ok(state == Some(b"Z") && without_them.is_some_and(|threads| threads <= 1))
+    }
+
+    /// The exit code of the first thread if it has ended, else 0.
+    fn first_threads_code(&self, text: &mut [u8]) -> Result<i32, Errno> {
+        Ok(code_if_ended(self.read(c"stat", text)?))
+    }
+}
+
+/// The fields of a `stat` after the name, which may hold anything.
+fn fields_of(stat: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let after = stat.iter().rposition(|&byte| byte == b')').map_or(0, |at| at.saturating_add(2));
+    stat.get(after..).unwrap_or_default().split(|&byte| byte == b' ' || byte == b'\n')
+}
+
+/// The exit code is the 50th field (proc(5): the 52nd of all), as wait(2) has it: the code in the second byte.
+fn code_if_ended(stat: &[u8]) -> i32 {
+    let mut fields = fields_of(stat);
+    let status = fields.next().filter(|&state| state == b"Z").and_then(|_| fields.nth(48)).and_then(number);
+    status.map_or(0, |status| (status >> 8 & 0xff) as i32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_threads_code_is_found_behind_any_name() {
+        let stat = |state: &str, status: &str| {
+            let between = "1 ".repeat(48);
+            format!("77 (a) Z 9 (b) {state} {between}{status}\n").into_bytes()
+        };
+        assert_eq!(code_if_ended(&stat("Z", "1792")), 7);
+        assert_eq!(code_if_ended(&stat("Z", "65280")), 255);
+        assert_eq!((code_if_ended(&stat("S", "1792")), code_if_ended(&stat("Z", "")), code_if_ended(b"")), (0, 0, 0));
     }
 }

@@ -185,11 +185,11 @@ pub(crate) unsafe fn spawn<T>(
     Errno::from_ret(result as usize).map(|_| ())
 }
 
-/// Ends the calling thread.
-pub(crate) fn exit_thread() -> ! {
+/// Ends the calling thread with this exit code.
+pub(crate) fn exit_thread(code: i32) -> ! {
     loop {
         // SAFETY: ends this thread only.
-        let _ = unsafe { syscall!(Sysno::exit, 0) };
+        let _ = unsafe { syscall!(Sysno::exit, code) };
     }
 }
 

@@ -316,6 +316,13 @@ int main(int argc, char **argv) {
         if (*how == 'x') for (;;) pause();
         if (*how == 'r') syscall(SYS_exit, 0);
         pthread_exit(0);
+    case 'c': /* the only thread ends by itself, late or at once */
+        if (how[1] == 'l') usleep(200000);
+        syscall(SYS_exit, 7);
+    case 't': /* the strict filter allows nothing else */
+        usleep(50000);
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+        syscall(SYS_exit, 7);
     case 'u': /* becomes another user for good: only root can */
         if (getuid() == 0 && setresuid(65534, 65534, 65534) != 0) say("not allowed\n");
         usleep(500000);
@@ -331,10 +338,14 @@ fn odd_programs_are_as_they_are_without() {
     let Some(program) = compile(folder.path(), "odd", ODD) else { return };
     // Where another user may not write, there are no statistics of it.
     let stats = folder.path().join("stats");
-    for how in ["files", "seccomp", "only so much", "errno", "x", "raw", "pthread", "user"] {
+    for how in ["files", "seccomp", "only so much", "errno", "x", "raw", "pthread", "user", "cl", "c", "t"] {
         let bare = Command::new(&program).arg(how).output().expect("the program can be started");
-        let without: &[i32] = if how == "x" { &[5] } else { &[0] };
-        assert!(bare.status.code().is_some_and(|code| without.contains(&code)), "{how}: {bare:?}");
+        let without = match how {
+            "x" => 5,
+            "cl" | "c" | "t" => 7,
+            _ => 0,
+        };
+        assert_eq!(bare.status.code(), Some(without), "{how}: {bare:?}");
         for bake in ["auto", "prefetch", "scan", "mincore"] {
             assert_eq!(baked(bake, &stats, &[&program, how]), bare, "{how}: {bake}");
         }
