@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use lookaside_host::is_only_ours;
 use tempfile::TempDir;
 
 /// A folder with a finished build.
@@ -30,14 +32,20 @@ pub(crate) trait BuildRecipe {
     fn compile(&self, folder: &Path) -> Result<(), String>;
 }
 
-/// Where the build is kept; `None` without a home.
+/// Where the build is kept; `None` without a home, and in one where others could put something in its place.
 pub(crate) fn folder(recipe: &dyn BuildRecipe) -> Option<PathBuf> {
-    Some(lookaside_host::cache_folder()?.join(recipe.name()).join(recipe.key()))
+    let folder = lookaside_host::cache_folder()?.join(recipe.name()).join(recipe.key());
+    lookaside_host::is_only_ours(&folder).then_some(folder)
 }
 
-/// Whether it is in the cache already.
+/// Whether it is in the cache already, and nobody else can have written to it.
 pub(crate) fn is_built(recipe: &dyn BuildRecipe) -> bool {
-    folder(recipe).is_some_and(|folder| recipe.is_complete(&folder))
+    folder(recipe).is_some_and(|folder| is_sound(recipe, &folder))
+}
+
+fn is_sound(recipe: &dyn BuildRecipe, folder: &Path) -> bool {
+    let is_ours = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| is_only_ours(&entry.path()));
+    recipe.is_complete(folder) && fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_ours))
 }
 
 /// The build, made now if need be; in a temporary folder where no cache can be written.
@@ -47,12 +55,13 @@ pub(crate) fn build(recipe: &dyn BuildRecipe) -> Result<CachedBuild, String> {
         Ok(CachedBuild { folder, temporary })
     };
     let cached = folder(recipe);
-    if let Some(folder) = cached.as_ref().filter(|folder| recipe.is_complete(folder)) {
+    if let Some(folder) = cached.as_ref().filter(|folder| is_sound(recipe, folder)) {
         return built(folder, None);
     }
     let in_cache = cached.as_ref().and_then(|folder| {
         let parent = folder.parent()?;
-        fs::create_dir_all(parent).ok()?;
+        // Whatever the mask: a folder that others may write to would not be used.
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).ok()?;
         tempfile::Builder::new().prefix(".build-").tempdir_in(parent).ok()
     });
     let Some((target, fresh)) = cached.zip(in_cache) else {
@@ -70,7 +79,7 @@ pub(crate) fn build(recipe: &dyn BuildRecipe) -> Result<CachedBuild, String> {
         Ok(()) => {
             let _ = fresh.keep();
         }
-        Err(_) if recipe.is_complete(&target) => {}
+        Err(_) if is_sound(recipe, &target) => {}
         Err(error) => return Err(format!("{}: {error}", target.display())),
     }
     built(&target, None)
@@ -95,4 +104,47 @@ pub(crate) fn compile(command: &mut Command, folder: &Path, what: &str) -> Resul
 pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    struct OneFile;
+
+    impl BuildRecipe for OneFile {
+        fn name(&self) -> &str {
+            "one"
+        }
+
+        fn key(&self) -> String {
+            "1".into()
+        }
+
+        fn is_complete(&self, folder: &Path) -> bool {
+            folder.join("file").is_file()
+        }
+
+        fn compile(&self, folder: &Path) -> Result<(), String> {
+            fs::write(folder.join("file"), "x").map_err(|error| error.to_string())
+        }
+    }
+
+    #[test]
+    fn a_build_that_others_can_have_written_is_not_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        assert!(!is_sound(&OneFile, folder.path()), "nothing is there");
+        OneFile.compile(folder.path()).unwrap();
+        let file = folder.path().join("file");
+        mode(&file, 0o755);
+        assert!(is_sound(&OneFile, folder.path()));
+        mode(&file, 0o775);
+        assert!(!is_sound(&OneFile, folder.path()));
+        mode(&file, 0o755);
+        mode(folder.path(), 0o777);
+        assert!(!is_sound(&OneFile, folder.path()));
+    }
 }

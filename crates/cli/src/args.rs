@@ -54,7 +54,7 @@ pub enum Command {
     Run(run::RunArgs),
     /// Simulate a trace on one or more machines
     #[command(
-        after_help = "Examples: lookaside simulate sort.lkt --machine skylake --set tlb.stlb.ways=24\n          \
+        after_help = "Examples: lookaside simulate sort.lkt --machine skylake --set memory.cycles=400\n          \
         lookaside simulate gups.lkt --machine ryzen-5900x --bake prefetch,sleep=100us"
     )]
     Simulate(simulate::SimulateArgs),

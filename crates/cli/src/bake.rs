@@ -12,6 +12,7 @@ use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{check_writable, spinner, style};
 
+mod metrics_server;
 mod publish;
 
 /// How often processes and their mappings are looked for anew.

@@ -128,6 +128,9 @@ fn keep(machine: &Machine, file: &Path) -> Result<(), String> {
 fn in_folder(file: &Path) -> Result<tempfile::NamedTempFile, String> {
     let folder = file.parent().unwrap_or(file);
     let said = |e: std::io::Error| format!("{}: {e}", folder.display());
+    if folder.is_absolute() && !lookaside_host::is_only_ours(folder) {
+        return Err(format!("{}: other users may write there", folder.display()));
+    }
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(said)?;
     tempfile::NamedTempFile::new_in(folder).map_err(said)
 }

@@ -100,10 +100,14 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     if special {
         return std::fs::write(path, text).map_err(fail); // a pipe or device can't be replaced
     }
-    let mut file = tempfile::NamedTempFile::new_in(folder_of(path)).map_err(fail)?;
+    // As others may read it that is there already; else as the user's mask says.
+    let kept = path.metadata().ok().map(|there| there.permissions());
+    let fresh = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    let mut file = tempfile::Builder::new().permissions(fresh).tempfile_in(folder_of(path)).map_err(fail)?;
+    if let Some(kept) = kept {
+        file.as_file().set_permissions(kept).map_err(fail)?;
+    }
     file.write_all(text.as_bytes()).map_err(fail)?;
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    file.as_file().set_permissions(permissions).map_err(fail)?;
     file.persist(path).map_err(|e| fail(e.error))?;
     Ok(())
 }

@@ -36,6 +36,7 @@ mod processes;
 #[cfg(target_os = "linux")]
 mod referenced_bits;
 mod system;
+mod trusted_path;
 mod units;
 mod user_cache;
 mod vma;
@@ -59,5 +60,6 @@ pub use system::{
     kernel_release, kernel_version, load_average, most_tasks, perf_event_paranoid, powercap_folder, stolen_ms,
     system_product, ticks_per_second, uptime_seconds, vulnerabilities, CpuInfo,
 };
+pub use trusted_path::is_only_ours;
 pub use user_cache::{cache_folder, cache_name};
 pub use vma::{parse_smaps, Vma};

@@ -1,7 +1,6 @@
 //! What `lookaside bake` publishes while it runs: its status file, and metrics in a file and over HTTP.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use lookaside_runtime::bake::{ProcessReport, Ranking};
 use lookaside_views::openmetrics;
@@ -11,21 +10,23 @@ use crate::bake_status::command_files::CommandStatusFile;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::output::write_file;
 
-/// What OpenMetrics' text format is called over HTTP (its specification, section "Overall structure").
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use super::metrics_server::MetricsServer;
 
 /// Where others read what is done: the status file, the metrics file, and over HTTP.
 pub struct Publisher<'a> {
     status: Option<CommandStatusFile>,
     metrics: Option<&'a Path>,
-    served: Option<Arc<Mutex<String>>>,
+    served: Option<MetricsServer>,
     ranking: Option<Ranking>,
 }
 
 impl<'a> Publisher<'a> {
     /// Begins to listen, if that is asked for.
     pub fn open(args: &'a BakeArgs, ranking: Option<Ranking>) -> Result<Self, Failure> {
-        let served = args.listen.as_deref().map(serve).transpose()?;
+        let served = args.listen.as_deref().map(MetricsServer::start).transpose()?;
+        if let Some(served) = &served {
+            eprintln!("lookaside: metrics: http://{}/", served.address());
+        }
         Ok(Self { status: CommandStatusFile::open(), metrics: args.metrics.as_deref(), served, ranking })
     }
 
@@ -39,30 +40,8 @@ impl<'a> Publisher<'a> {
         }
         let text = openmetrics::render(report, self.ranking.as_ref());
         if let Some(served) = &self.served {
-            served.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&text);
+            served.publish(text.clone())?;
         }
         self.metrics.map_or(Ok(()), |path| write_file(path, &text))
     }
-}
-
-/// Answers each request with the text as it is then; says where on standard error.
-fn serve(address: &str) -> Result<Arc<Mutex<String>>, Failure> {
-    let server = tiny_http::Server::http(address)
-        .map_err(|e| Failure::bad(format_args!("--listen {address}: {e}; name an address and a free port")))?;
-    // Port 0 lets the system choose one.
-    eprintln!("lookaside: metrics: http://{}/", server.server_addr());
-    let text = Arc::new(Mutex::new(String::new()));
-    let shared = Arc::clone(&text);
-    std::thread::spawn(move || {
-        for request in server.incoming_requests() {
-            let now = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let mut response = tiny_http::Response::from_string(now);
-            if let Ok(kind) = tiny_http::Header::from_bytes("Content-Type", CONTENT_TYPE) {
-                response.add_header(kind);
-            }
-            // A reader that has gone away is no error.
-            let _ = request.respond(response);
-        }
-    });
-    Ok(text)
 }

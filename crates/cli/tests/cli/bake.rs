@@ -53,7 +53,7 @@ fn get(address: &str) -> (String, String) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer of text");
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
-    let kind = head.lines().find_map(|line| line.strip_prefix("Content-Type: ")).unwrap_or_default();
+    let kind = head.lines().find_map(|line| line.strip_prefix("content-type: ")).unwrap_or_default();
     (body.to_string(), kind.to_string())
 }
 

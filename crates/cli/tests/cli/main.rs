@@ -16,6 +16,7 @@ mod lab;
 mod lock_mapping;
 mod measure;
 mod native;
+mod other_users;
 mod output;
 mod plan;
 mod plan_huge;
