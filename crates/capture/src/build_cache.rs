@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -13,8 +13,10 @@ use tempfile::TempDir;
 pub(crate) struct CachedBuild {
     /// As `/proc/PID/exe` and the like show it.
     pub(crate) folder: PathBuf,
-    /// Where no cache can be written, the folder lives as long as this.
+    /// Where it is in no cache, the folder lives as long as this.
     pub(crate) temporary: Option<TempDir>,
+    /// Why it was built for this time alone.
+    pub(crate) unkept: Option<String>,
 }
 
 /// How to build one thing.
@@ -32,15 +34,19 @@ pub(crate) trait BuildRecipe {
     fn compile(&self, folder: &Path) -> Result<(), String>;
 }
 
-/// Where the build is kept; `None` without a home, and in one where others could put something in its place.
-pub(crate) fn folder(recipe: &dyn BuildRecipe) -> Option<PathBuf> {
-    let folder = lookaside_host::cache_folder()?.join(recipe.name()).join(recipe.key());
-    lookaside_host::is_only_ours(&folder).then_some(folder)
+/// Where the build is kept; else why there is no such place.
+fn kept_folder(recipe: &dyn BuildRecipe) -> Result<PathBuf, String> {
+    let cache = lookaside_host::cache_folder().ok_or("HOME and XDG_CACHE_HOME are not set")?;
+    let folder = cache.join(recipe.name()).join(recipe.key());
+    match is_only_ours(&folder) {
+        true => Ok(folder),
+        false => Err(format!("other users may write to {}, or above it", cache.display())),
+    }
 }
 
 /// Whether it is in the cache already, and nobody else can have written to it.
 pub(crate) fn is_built(recipe: &dyn BuildRecipe) -> bool {
-    folder(recipe).is_some_and(|folder| is_sound(recipe, &folder))
+    kept_folder(recipe).is_ok_and(|folder| is_sound(recipe, &folder))
 }
 
 fn is_sound(recipe: &dyn BuildRecipe, folder: &Path) -> bool {
@@ -48,41 +54,75 @@ fn is_sound(recipe: &dyn BuildRecipe, folder: &Path) -> bool {
     recipe.is_complete(folder) && fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_ours))
 }
 
-/// The build, made now if need be; in a temporary folder where no cache can be written.
+/// The build, made now if need be; in a temporary folder where it can't be kept.
 pub(crate) fn build(recipe: &dyn BuildRecipe) -> Result<CachedBuild, String> {
-    let built = |folder: &Path, temporary| -> Result<CachedBuild, String> {
+    build_at(recipe, kept_folder(recipe))
+}
+
+fn build_at(recipe: &dyn BuildRecipe, kept: Result<PathBuf, String>) -> Result<CachedBuild, String> {
+    let built = |folder: &Path, temporary, unkept| {
         let folder = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(CachedBuild { folder, temporary })
+        Ok(CachedBuild { folder, temporary, unkept })
     };
-    let cached = folder(recipe);
-    if let Some(folder) = cached.as_ref().filter(|folder| is_sound(recipe, folder)) {
-        return built(folder, None);
+    if let Some(folder) = kept.as_ref().ok().filter(|folder| is_sound(recipe, folder)) {
+        return built(folder, None, None);
     }
-    let in_cache = cached.as_ref().and_then(|folder| {
-        let parent = folder.parent()?;
-        // Whatever the mask: a folder that others may write to would not be used.
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).ok()?;
-        tempfile::Builder::new().prefix(".build-").tempdir_in(parent).ok()
-    });
-    let Some((target, fresh)) = cached.zip(in_cache) else {
-        let temporary = tempfile::Builder::new()
-            .prefix("lookaside-build-")
-            .tempdir()
-            .map_err(|error| format!("no folder to build in: {error}"))?;
-        recipe.compile(temporary.path())?;
-        let folder = temporary.path().to_path_buf();
-        return built(&folder, Some(temporary));
-    };
-    recipe.compile(fresh.path())?;
-    // Of two processes that build the same at the same time, the second drops its build.
-    match fs::rename(fresh.path(), &target) {
-        Ok(()) => {
-            let _ = fresh.keep();
+    match kept.and_then(|folder| Ok((folder_beside(&folder)?, folder))) {
+        Ok((fresh, folder)) => {
+            compile_into(recipe, fresh.path())?;
+            put(recipe, fresh, &folder)?;
+            built(&folder, None, None)
         }
-        Err(_) if is_sound(recipe, &target) => {}
-        Err(error) => return Err(format!("{}: {error}", target.display())),
+        Err(why) => {
+            let temporary = tempfile::Builder::new().prefix("lookaside-build-").tempdir();
+            let temporary = temporary.map_err(|error| format!("no folder to build in: {error}"))?;
+            compile_into(recipe, temporary.path())?;
+            let folder = temporary.path().to_path_buf();
+            let why = format!("what {} needs was built for this time alone: {why}", recipe.name());
+            built(&folder, Some(temporary), Some(why))
+        }
     }
-    built(&target, None)
+}
+
+/// A new folder beside this one of the cache.
+fn folder_beside(folder: &Path) -> Result<TempDir, String> {
+    let parent = folder.parent().unwrap_or(folder);
+    let failed = |error: io::Error| format!("{}: {error}", parent.display());
+    // Whatever the mask: a folder that others may write to would not be used.
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
+    tempfile::Builder::new().prefix(".build-").tempdir_in(parent).map_err(failed)
+}
+
+/// Puts a finished build in its place. Of two processes that build the same at the same time, the second drops its own;
+/// what is there and not sound was written under another mask, and goes.
+fn put(recipe: &dyn BuildRecipe, fresh: TempDir, folder: &Path) -> Result<(), String> {
+    let rename = || fs::rename(fresh.path(), folder);
+    let renamed = match rename() {
+        Err(_) if is_sound(recipe, folder) => return Ok(()),
+        Err(_) => fs::remove_dir_all(folder).and_then(|()| rename()),
+        done => done,
+    };
+    renamed.map_err(|error| format!("{}: {error}", folder.display()))?;
+    let _ = fresh.keep();
+    Ok(())
+}
+
+/// Builds it there; whatever the mask, nobody else may write to the files.
+fn compile_into(recipe: &dyn BuildRecipe, folder: &Path) -> Result<(), String> {
+    recipe.compile(folder)?;
+    let closed = fs::read_dir(folder).and_then(|entries| {
+        for entry in entries {
+            let entry = entry?;
+            let mut permissions = entry.metadata()?.permissions();
+            permissions.set_mode(permissions.mode() & 0o7755);
+            // A link has no rights of its own, and leads out of the folder.
+            if !entry.file_type()?.is_symlink() {
+                fs::set_permissions(entry.path(), permissions)?;
+            }
+        }
+        Ok(())
+    });
+    closed.map_err(|error| format!("{}: {error}", folder.display()))
 }
 
 /// Runs a compiler in `folder`; its first complaint is the error, after `what`.
@@ -108,8 +148,6 @@ pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     struct OneFile;
@@ -128,7 +166,41 @@ mod tests {
         }
 
         fn compile(&self, folder: &Path) -> Result<(), String> {
-            fs::write(folder.join("file"), "x").map_err(|error| error.to_string())
+            let file = folder.join("file");
+            fs::write(&file, "x").map_err(|error| error.to_string())?;
+            // As under a mask of 000.
+            fs::set_permissions(file, fs::Permissions::from_mode(0o666)).map_err(|error| error.to_string())
+        }
+    }
+
+    #[test]
+    fn a_build_is_made_once_whatever_the_mask() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = cache.path().join("one/1");
+        let built = || build_at(&OneFile, Ok(folder.clone())).unwrap();
+        let file = folder.join("file");
+        for _ in 0..2 {
+            let CachedBuild { folder: made, temporary, unkept } = built();
+            assert_eq!((made, temporary.is_none(), unkept), (folder.canonicalize().unwrap(), true, None));
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o644);
+            fs::write(&file, "kept").unwrap();
+        }
+        // One that others may have written is made anew in its place, and nothing is left beside it.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o664)).unwrap();
+        built();
+        assert_eq!(fs::read(&file).unwrap(), b"x");
+        assert_eq!(fs::read_dir(folder.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_built_all_the_same_and_said() {
+        let cache = tempfile::tempdir().unwrap();
+        let file = cache.path().join("in-the-way");
+        fs::write(&file, "x").unwrap();
+        for kept in [Ok(file.join("one/1")), Err("in-the-way".to_string())] {
+            let built = build_at(&OneFile, kept).unwrap();
+            assert!(built.folder.join("file").is_file() && built.temporary.is_some());
+            assert!(built.unkept.is_some_and(|why| why.contains("one needs") && why.contains("in-the-way")));
         }
     }
 
@@ -137,9 +209,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         assert!(!is_sound(&OneFile, folder.path()), "nothing is there");
-        OneFile.compile(folder.path()).unwrap();
+        compile_into(&OneFile, folder.path()).unwrap();
         let file = folder.path().join("file");
-        mode(&file, 0o755);
         assert!(is_sound(&OneFile, folder.path()));
         mode(&file, 0o775);
         assert!(!is_sound(&OneFile, folder.path()));

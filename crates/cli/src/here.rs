@@ -1,7 +1,7 @@
 //! The machine at hand: measured when a command first needs it, and kept for later ones.
 
 use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,8 +14,6 @@ use crate::probing::{measured, ProbeTime};
 
 /// Measuring takes no longer, in all its attempts.
 const MOST: Duration = Duration::from_secs(30);
-/// A file that others than its owner may write to is not read.
-const OTHERS_WRITE: u32 = 0o022;
 /// Changes with what a file of an earlier version would lack.
 const FORMAT: u32 = 2;
 
@@ -96,12 +94,13 @@ fn kept_file() -> Option<PathBuf> {
     Some(cache.join("machine").join(cache_name(parts.iter().map(String::as_str)) + ".toml"))
 }
 
-/// A kept description that is sound, and that nobody but this user can have written.
+/// A kept description that is sound, and that nobody but this user and root can have written.
 fn read(file: &Path) -> Option<Machine> {
-    let stat = std::fs::symlink_metadata(file).ok()?;
-    let ours = stat.is_file() && stat.uid() == rustix::process::geteuid().as_raw() && stat.mode() & OTHERS_WRITE == 0;
-    if !ours {
-        eprintln!("lookaside: {}: not this user's alone, and not read", file.display());
+    if !std::fs::symlink_metadata(file).ok()?.is_file() || !lookaside_host::is_only_ours(file) {
+        eprintln!(
+            "lookaside: {}: not read: it is no file, or other users may write to it or to a folder above it",
+            file.display()
+        );
         return None;
     }
     match lookaside_machine::load(file) {

@@ -86,7 +86,11 @@ mod tests {
     proptest! {
         /// Each part of each window comes once, in its order, whatever a turn takes.
         #[test]
-        fn all_parts_are_made(parts in prop::collection::vec(0usize..20, 0..6), seconds in 0.0f64..9.0, part in 0.0f64..3.0) {
+        fn all_parts_are_made(
+            parts in prop::collection::vec(0usize..20, 0..6),
+            seconds in 0.0f64..9.0,
+            part in 0.0f64..3.0,
+        ) {
             let made = RefCell::new(vec![0; parts.len()]);
             let taken = take_turns(&parts, seconds, |window, number| {
                 assert_eq!(std::mem::replace(&mut made.borrow_mut()[window], number + 1), number);

@@ -80,7 +80,7 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
     }
     let qemu = find(isa).map_err(refused)?;
     let libraries = libraries(&program, isa).map_err(refused)?;
-    let CachedBuild { folder, temporary } = build_cache::build(&QemuPlugin).map_err(refused)?;
+    let CachedBuild { folder, temporary, unkept } = build_cache::build(&QemuPlugin).map_err(refused)?;
     let pipe = RecorderPipe::new()?;
     let plugin = folder.join(PLUGIN);
     let recorder = recorder(request, command, &program.elf, &qemu, &plugin, libraries, &pipe)?;
@@ -93,6 +93,7 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
             .into(),
         "heap allocations can't be told apart".into(),
     ];
+    notes.extend(unkept);
     if !LIBRARIES.iter().any(|(known, _)| *known == isa) {
         notes.push(format!("the plugin does not know {isa}'s system calls: mappings and forks are not seen"));
     }

@@ -57,6 +57,7 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
     let mut notes =
         vec!["Valgrind runs the threads one at a time; accesses of the kernel within system calls are not seen"
             .to_string()];
+    notes.extend(tool.unkept);
     if program.is_static {
         notes.push(format!("{name} is statically linked: its heap allocations can't be told apart"));
     }

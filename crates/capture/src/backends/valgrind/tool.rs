@@ -65,6 +65,8 @@ pub(super) struct ValgrindTool {
     pub(super) executable: PathBuf,
     /// Where it is no cache's, the tool lives as long as this.
     pub(super) temporary: Option<TempDir>,
+    /// Why it was built for this time alone.
+    pub(super) unkept: Option<String>,
 }
 
 /// An installed Valgrind.
@@ -119,14 +121,21 @@ pub(super) fn find() -> Result<ValgrindInstall, String> {
 impl ValgrindInstall {
     /// The built tool, built now if need be.
     pub(super) fn build(&self) -> Result<ValgrindTool, String> {
-        let CachedBuild { folder, temporary } = self.for_all_users(build_cache::build(self)?)?;
-        Ok(ValgrindTool { valgrind: self.valgrind.clone(), executable: folder.join(EXECUTABLE), folder, temporary })
+        let CachedBuild { folder, temporary, unkept } = self.for_all_users(build_cache::build(self)?)?;
+        Ok(ValgrindTool {
+            valgrind: self.valgrind.clone(),
+            executable: folder.join(EXECUTABLE),
+            folder,
+            temporary,
+            unkept,
+        })
     }
 }
 
 impl ValgrindInstall {
     /// The build, where each process of the program may read it: one that root starts may go on as another user, who
-    /// can't look into root's cache.
+    /// can't look into root's cache. Where nothing may be executed in the folder of temporary files, it stays in the
+    /// cache, and is root's alone.
     fn for_all_users(&self, build: CachedBuild) -> Result<CachedBuild, String> {
         if !rustix::process::geteuid().is_root() {
             return Ok(build);
@@ -134,6 +143,10 @@ impl ValgrindInstall {
         let failed = |error: io::Error| format!("no folder for the tool that all users may read: {error}");
         let readable = fs::Permissions::from_mode(0o755);
         let temporary = tempfile::Builder::new().prefix("lookaside-tool-").tempdir().map_err(failed)?;
+        let system = rustix::fs::statvfs(temporary.path()).map_err(|error| failed(error.into()))?;
+        if system.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC) {
+            return Ok(build);
+        }
         fs::set_permissions(temporary.path(), readable.clone()).map_err(failed)?;
         for name in [EXECUTABLE, PRELOAD] {
             let copy = temporary.path().join(name);
@@ -142,7 +155,7 @@ impl ValgrindInstall {
         }
         symlink(&self.core_preload, temporary.path().join(CORE_PRELOAD)).map_err(failed)?;
         let folder = temporary.path().canonicalize().map_err(failed)?;
-        Ok(CachedBuild { folder, temporary: Some(temporary) })
+        Ok(CachedBuild { folder, temporary: Some(temporary), unkept: build.unkept })
     }
 }
 
