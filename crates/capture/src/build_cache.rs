@@ -37,10 +37,10 @@ pub(crate) trait BuildRecipe {
 /// Where the build is kept; else why there is no such place.
 fn kept_folder(recipe: &dyn BuildRecipe) -> Result<PathBuf, String> {
     let cache = lookaside_host::cache_folder().ok_or("HOME and XDG_CACHE_HOME are not set")?;
-    let folder = cache.join(recipe.name()).join(recipe.key());
+    let folder = cache.join(recipe.name());
     match is_only_ours(&folder) {
-        true => Ok(folder),
-        false => Err(format!("other users may write to {}, or above it", cache.display())),
+        true => Ok(folder.join(recipe.key())),
+        false => Err(format!("other users may write to {} or to a folder above it; chmod go-w", folder.display())),
     }
 }
 
@@ -51,7 +51,9 @@ pub(crate) fn is_built(recipe: &dyn BuildRecipe) -> bool {
 
 fn is_sound(recipe: &dyn BuildRecipe, folder: &Path) -> bool {
     let is_ours = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| is_only_ours(&entry.path()));
-    recipe.is_complete(folder) && fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_ours))
+    recipe.is_complete(folder)
+        && is_only_ours(folder)
+        && fs::read_dir(folder).is_ok_and(|mut entries| entries.all(is_ours))
 }
 
 /// The build, made now if need be; in a temporary folder where it can't be kept.
@@ -74,7 +76,7 @@ fn build_at(recipe: &dyn BuildRecipe, kept: Result<PathBuf, String>) -> Result<C
             built(&folder, None, None)
         }
         Err(why) => {
-            let temporary = tempfile::Builder::new().prefix("lookaside-build-").tempdir();
+            let temporary = tempfile::Builder::new().prefix("lookaside-build-").permissions(private()).tempdir();
             let temporary = temporary.map_err(|error| format!("no folder to build in: {error}"))?;
             compile_into(recipe, temporary.path())?;
             let folder = temporary.path().to_path_buf();
@@ -90,7 +92,12 @@ fn folder_beside(folder: &Path) -> Result<TempDir, String> {
     let failed = |error: io::Error| format!("{}: {error}", parent.display());
     // Whatever the mask: a folder that others may write to would not be used.
     fs::DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(failed)?;
-    tempfile::Builder::new().prefix(".build-").tempdir_in(parent).map_err(failed)
+    tempfile::Builder::new().prefix(".build-").permissions(private()).tempdir_in(parent).map_err(failed)
+}
+
+/// Of a folder that this user alone may look into.
+fn private() -> fs::Permissions {
+    fs::Permissions::from_mode(0o700)
 }
 
 /// Puts a finished build in its place. Of two processes that build the same at the same time, the second drops its own;
@@ -186,9 +193,13 @@ mod tests {
             fs::write(&file, "kept").unwrap();
         }
         // One that others may have written is made anew in its place, and nothing is left beside it.
-        fs::set_permissions(&file, fs::Permissions::from_mode(0o664)).unwrap();
-        built();
-        assert_eq!(fs::read(&file).unwrap(), b"x");
+        for (others_may_write, mode) in [(&file, 0o664), (&folder, 0o775)] {
+            fs::set_permissions(others_may_write, fs::Permissions::from_mode(mode)).unwrap();
+            fs::write(&file, "theirs").unwrap();
+            built();
+            assert_eq!(fs::read(&file).unwrap(), b"x");
+            assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+        }
         assert_eq!(fs::read_dir(folder.parent().unwrap()).unwrap().count(), 1);
     }
 
