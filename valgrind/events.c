@@ -226,16 +226,24 @@ static void send_all_segments(ThreadId tid)
 	VG_(free)(starts);
 }
 
-/* The first moment when the program's image is complete. */
-void lk_program_starts(ThreadId tid)
+/* The path of the program's file; False, and none, where the system has none. */
+Bool lk_program_path(HChar *path, SizeT room)
 {
 	HChar link[40];
-	HChar path[3000];
 	SSizeT len;
 
 	VG_(snprintf)(link, sizeof(link), "/proc/self/fd/%d", VG_(cl_exec_fd));
-	len = VG_(readlink)(link, path, sizeof(path) - 1);
+	len = VG_(readlink)(link, path, room - 1);
 	path[len < 0 ? 0 : len] = 0;
+	return len > 0;
+}
+
+/* The first moment when the program's image is complete. */
+void lk_program_starts(ThreadId tid)
+{
+	HChar path[3000];
+
+	lk_program_path(path, sizeof(path));
 	begin();
 	put("{\"exec\":{\"path\":");
 	put_string(path);
@@ -287,6 +295,7 @@ void lk_pre_syscall(ThreadId tid, UInt no, UWord *args, UInt n)
 		break;
 	case __NR_execve:
 	case __NR_execveat:
+		lk_execve(args[no == __NR_execve ? 1 : 2]);
 		/* If it succeeds, nothing more comes from this image. */
 		lk_switch_thread(tid);
 		lk_empty_slots();
@@ -330,8 +339,12 @@ void lk_post_syscall(ThreadId tid, UInt no, UWord *args, UInt n, SysRes res)
 {
 	UWord result = sr_Res(res);
 
-	if (sr_isError(res))
+	if (sr_isError(res)) {
+		/* The next one may be recorded on. */
+		if (no == __NR_execve || no == __NR_execveat)
+			lk_close_on_exec(False);
 		return;
+	}
 	begin();
 	switch (no) {
 	case __NR_mmap:

@@ -42,6 +42,8 @@ struct lk_options {
 	/* Memory for Valgrind's own messages. */
 	Int messages_fd;
 	ULong messages_inode;
+	/* The first argument that the program was executed with; NULL: its file's name. */
+	const HChar *argv0;
 };
 extern struct lk_options lk_opt;
 
@@ -160,6 +162,7 @@ void lk_empty_windows(void);
 extern struct lk_record *lk_out;
 extern struct lk_record *lk_out_end;
 void lk_wire_open(void);
+void lk_close_on_exec(Bool close);
 void lk_next_frame(void);
 void lk_send_records(void);
 void lk_switch_thread(ThreadId tid);
@@ -168,7 +171,13 @@ void lk_forked(void);
 void lk_send_event(ThreadId tid, const HChar *json, UInt len);
 void lk_send_end(void);
 
+/* exec.c */
+/* The program is about to execute another, with these arguments. */
+void lk_execve(UWord args);
+void lk_name_program(ThreadId tid);
+
 /* events.c */
+Bool lk_program_path(HChar *path, SizeT room);
 void lk_program_starts(ThreadId tid);
 void lk_thread_starts(ThreadId tid);
 void lk_thread_exits(ThreadId tid);

@@ -62,6 +62,8 @@ static Bool process_option(const HChar *arg)
 		lk_opt.messages_fd = fd;
 	else if VG_INT_CLO (arg, "--messages-inode", inode)
 		lk_opt.messages_inode = inode;
+	else if VG_STR_CLO (arg, "--argv0", lk_opt.argv0)
+		;
 	else
 		return False;
 	return True;
@@ -80,7 +82,8 @@ static void print_usage(void)
 "    --waits=yes|no                tell which visits wait for others [no]\n"
 "    --wire-fd=N --wire-inode=N    the pipe to write to\n"
 "    --shared-fd=N --shared-inode=N  the memory shared with its reader\n"
-"    --messages-fd=N --messages-inode=N  memory for Valgrind's messages\n");
+"    --messages-fd=N --messages-inode=N  memory for Valgrind's messages\n"
+"    --argv0=TEXT                  the program's first argument\n");
 }
 
 static void print_debug_usage(void)
@@ -109,6 +112,7 @@ static void start_client_code(ThreadId tid, ULong blocks)
 	lk_exiting = False;
 	if (!started) {
 		started = True;
+		lk_name_program(tid);
 		lk_program_starts(tid);
 	}
 	lk_switch_thread(tid);

@@ -67,6 +67,8 @@ struct lk_record *lk_out;
 struct lk_record *lk_out_end;
 
 static Int pipe_fd = -1;
+static Int shared_fd = -1;
+static Int messages_fd = -1;
 static UInt process;
 static UInt thread;
 static ThreadId current = VG_INVALID_THREADID;
@@ -112,23 +114,46 @@ static Int find(Int fd, struct wanted wanted)
 	return fd;
 }
 
+/* Two numbers of one open file share its flags. */
+static Bool is_same(Int a, Int b)
+{
+	Int flags = VG_(fcntl)(a, VKI_F_GETFL, 0);
+	Bool same;
+
+	if (flags < 0 || VG_(fcntl)(b, VKI_F_GETFL, 0) != flags)
+		return False;
+	VG_(fcntl)(a, VKI_F_SETFL, flags ^ VKI_O_APPEND);
+	same = VG_(fcntl)(b, VKI_F_GETFL, 0) != flags;
+	VG_(fcntl)(a, VKI_F_SETFL, flags);
+	return same;
+}
+
 /*
  * Valgrind's messages go to /dev/null, which any user may open and any
  * process may open again; from here on into the memory that we inherited.
+ * Valgrind moves the file out of the program's reach and leaves the number
+ * that it had: the program would find it taken.
  */
 static void find_messages(void)
 {
 	struct wanted wanted = { VKI_S_IFREG, MESSAGE_BYTES,
 				 lk_opt.messages_inode };
 	struct vg_stat stat;
+	Int sink = VG_(log_output_sink).fd;
 	Int fd;
 
-	if (VG_(fstat)(VG_(log_output_sink).fd, &stat) != 0 ||
+	if (VG_(fstat)(sink, &stat) != 0 ||
 	    (stat.mode & VKI_S_IFMT) != VKI_S_IFCHR)
 		return;
+	/* It was the lowest that was free. */
+	for (fd = 0; fd < sink && fd < 1024; fd++)
+		if (is_same(sink, fd)) {
+			VG_(close)(fd);
+			break;
+		}
 	fd = find(lk_opt.messages_fd, wanted);
 	if (fd >= 0)
-		VG_(log_output_sink).fd = fd;
+		VG_(log_output_sink).fd = messages_fd = fd;
 }
 
 void lk_wire_open(void)
@@ -136,7 +161,6 @@ void lk_wire_open(void)
 	struct wanted pipe = { VKI_S_IFIFO, 0, lk_opt.inode };
 	struct wanted slots = { VKI_S_IFREG, sizeof(struct shared),
 				lk_opt.shared_inode };
-	Int fd;
 	SysRes map;
 
 	find_messages();
@@ -145,16 +169,27 @@ void lk_wire_open(void)
 		VG_(umsg)("no pipe to record into\n");
 		VG_(exit)(1);
 	}
-	fd = find(lk_opt.shared_fd, slots);
-	if (fd >= 0) {
+	shared_fd = find(lk_opt.shared_fd, slots);
+	if (shared_fd >= 0) {
 		map = VG_(am_shared_mmap_file_float_valgrind)(
 			sizeof(struct shared), VKI_PROT_READ | VKI_PROT_WRITE,
-			fd, 0);
+			shared_fd, 0);
 		if (!sr_isError(map))
 			shared = (struct shared *)sr_Res(map);
 	}
 	process = VG_(getpid)();
 	thread = VG_(gettid)();
+}
+
+/* Whether the next program that is executed has our descriptors no more. */
+void lk_close_on_exec(Bool close)
+{
+	Int fds[] = { pipe_fd, shared_fd, messages_fd };
+	UInt i;
+
+	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			VG_(fcntl)(fds[i], VKI_F_SETFD, close ? VKI_FD_CLOEXEC : 0);
 }
 
 /* Not all of these system calls are offered to tools. */

@@ -36,7 +36,8 @@ pub(crate) trait BuildRecipe {
 
 /// Where the build is kept; else why there is no such place.
 fn kept_folder(recipe: &dyn BuildRecipe) -> Result<PathBuf, String> {
-    let cache = lookaside_host::cache_folder().ok_or("HOME and XDG_CACHE_HOME are not set")?;
+    let cache = lookaside_host::cache_folder()
+        .ok_or("there is no home to keep it in: HOME names no folder, and XDG_CACHE_HOME is not set")?;
     let folder = cache.join(recipe.name());
     match is_only_ours(&folder) {
         true => Ok(folder.join(recipe.key())),

@@ -23,7 +23,8 @@ use asked_memory::AskedMemory;
 use input::SecondInput;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{self, short_count, spinner};
+use lookaside_cli::output::{self, short_count, spinner, spinner_unless};
+use lookaside_cli::say::say;
 use measure::Measured;
 use native::NativeTiming;
 use watched::Watched;
@@ -96,15 +97,16 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         left_out: Vec::new(),
     };
     let mosaic = args.measure.is_some_and(|measure| measure.mosaic);
+    let is_command = args.trace.is_none() && args.pid.is_none();
     let (broke_off, visits) = if info.sample_period_ns > 0 {
         held = HeldFrames::none(); // there is no replay
         if mosaic {
             analysis.notes.push("mosaic: can't tell: samples don't say what a window costs; --exact does".into());
         }
-        (sampled(&mut *input.source, &info, &names, &mut analysis), None)
+        (sampled(&mut *input.source, is_command, &info, &names, &mut analysis), None)
     } else {
         let native = !args.once && args.trace.is_none();
-        let wanted = Wanted { native, what_if: args.what_if, mosaic };
+        let wanted = Wanted { program_runs: is_command, native, what_if: args.what_if, mosaic };
         // A thread that can't be started sees nothing, and what the program asks for by itself is not in the prediction.
         let advice = input.control.as_ref().and_then(|control| watch_advice(control.pid()).ok());
         let seen = exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, wanted, || {
@@ -202,7 +204,7 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
     };
     let recording = lookaside_capture::start(&request)?;
     for note in &recording.notes {
-        eprintln!("lookaside: {note}");
+        say(note);
     }
     let command = match &request.target {
         RecordTarget::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
@@ -227,6 +229,8 @@ fn second_input(args: &AnalyzeArgs) -> Result<SecondInput, Failure> {
 /// What is wanted beside the counts.
 #[derive(Clone, Copy)]
 struct Wanted {
+    /// The accesses come from a program that runs meanwhile.
+    program_runs: bool,
     /// The visits for the timing.
     native: bool,
     /// Rows of what only other hardware could do.
@@ -254,7 +258,7 @@ fn exact(
     wanted: Wanted,
     recorded: impl FnOnce() -> AdvisedAreas,
 ) -> Result<SeenExactly, Failure> {
-    let bar = spinner("modelling");
+    let bar = spinner_unless("modelling", wanted.program_runs);
     let seen = Cell::new(0u64);
     let mut memory = wanted.mosaic.then(RecordedMemory::default);
     let mut watch = |block: &Block| {
@@ -294,8 +298,8 @@ fn exact(
                 .into(),
         );
     }
-    bar.set_prefix("what would help");
-    bar.set_message("");
+    bar.finish_and_clear();
+    let bar = spinner("what would help");
     analysis.remedies = profile.remedies(setup, (names, wanted.what_if), interrupt.flag(), &mut analysis.notes)?;
     let visits = wanted
         .native
@@ -314,8 +318,14 @@ fn exact(
 }
 
 /// Tallies samples. Tells whether the source broke off.
-fn sampled(source: &mut dyn Source, info: &TraceInfo, names: &SymbolNames, analysis: &mut Analysis) -> bool {
-    let bar = spinner("sampling");
+fn sampled(
+    source: &mut dyn Source,
+    program_runs: bool,
+    info: &TraceInfo,
+    names: &SymbolNames,
+    analysis: &mut Analysis,
+) -> bool {
+    let bar = spinner_unless("sampling", program_runs);
     let mut tally = SampleTally::default();
     let mut block = Block::default();
     let error = loop {

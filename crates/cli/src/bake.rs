@@ -15,8 +15,6 @@ use lookaside_cli::output::{check_writable, spinner, style};
 mod metrics_server;
 mod publish;
 
-/// How often processes and their mappings are looked for anew.
-const REFRESH: Duration = Duration::from_secs(1);
 /// How soon an interruption is heeded.
 const STEP: Duration = Duration::from_millis(50);
 
@@ -44,14 +42,14 @@ pub fn run(args: &BakeArgs) -> Result<u8, Failure> {
     publisher.publish(&outside.report())?;
     let end = args.time.map(|seconds| Instant::now() + Duration::from_secs(seconds));
     let bar = spinner("baking");
-    let mut next = Instant::now() + REFRESH;
+    let mut next = Instant::now() + outside.until_refresh();
     while !interrupt.asked() && end.is_none_or(|end| Instant::now() < end) {
         std::thread::sleep(STEP);
         if Instant::now() < next {
             continue;
         }
-        next = Instant::now() + REFRESH;
         let there = outside.refresh().map_err(Failure::bad)?;
+        next = Instant::now() + outside.until_refresh();
         if there == 0 && !waits {
             break;
         }
@@ -61,10 +59,11 @@ pub fn run(args: &BakeArgs) -> Result<u8, Failure> {
         bar.set_message(format!("{there} processes, {rounds} rounds"));
     }
     bar.finish_and_clear();
-    let baked = BakedProcesses { processes: outside.stop() };
+    let looks_cpu_share = outside.looks_cpu_share();
+    let baked = BakedProcesses { processes: outside.stop(), looks_cpu_share };
     let report = &baked.processes;
     publisher.publish(report)?;
-    args.output.write(&view(report, ranking.as_ref()), &json::render(&baked), &style(None))?;
+    args.output.write(&view(&baked, ranking.as_ref()), &json::render(&baked), &style(None))?;
     if interrupt.asked() {
         return Ok(interrupt.code());
     }

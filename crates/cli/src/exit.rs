@@ -1,5 +1,6 @@
 //! Exit codes, and errors on their way to one.
 
+use crate::say::say;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -27,7 +28,7 @@ impl Failure {
 
     /// Prints the line and gives the code.
     pub fn report(&self) -> ExitCode {
-        eprintln!("lookaside: {}", self.line);
+        say(&self.line);
         ExitCode::from(self.code)
     }
 }

@@ -11,6 +11,7 @@ use lookaside_machine::{preset, to_toml, Machine};
 use crate::exit::Failure;
 use crate::nearest::{described, nearest};
 use crate::probing::{measured, ProbeTime};
+use crate::say::say;
 
 /// Measuring takes no longer, in all its attempts.
 const MOST: Duration = Duration::from_secs(30);
@@ -38,10 +39,7 @@ impl MachineHere {
         if let Err(why) = in_folder(&file) {
             return Self::nearest(&why);
         }
-        eprintln!(
-            "lookaside: measuring this machine, once, for at most {} s (--no-probe leaves it out)",
-            MOST.as_secs()
-        );
+        say(format_args!("measuring this machine, once, for at most {} s (--no-probe leaves it out)", MOST.as_secs()));
         let report = match measured(1, ProbeTime { attempt: MOST, all: Some(MOST) }, &|| false) {
             Ok(report) => report,
             Err(e) => return Self::nearest(&e.line),
@@ -59,7 +57,7 @@ impl MachineHere {
             });
         }
         if let Err(e) = keep(&machine, &file) {
-            eprintln!("lookaside: what was measured can't be kept: {e}");
+            say(format_args!("what was measured can't be kept: {e}"));
         }
         Ok(Self::of(machine))
     }
@@ -97,23 +95,23 @@ fn kept_file() -> Option<PathBuf> {
 /// A kept description that is sound, and that nobody but this user and root can have written.
 fn read(file: &Path) -> Option<Machine> {
     if !std::fs::symlink_metadata(file).ok()?.is_file() || !lookaside_host::is_only_ours(file) {
-        eprintln!(
-            "lookaside: {}: not read: it is no file, or other users may write to it or to a folder above it",
+        say(format_args!(
+            "{}: not read: it is no file, or other users may write to it or to a folder above it",
             file.display()
-        );
+        ));
         return None;
     }
     match lookaside_machine::load(file) {
         Ok(machine) => Some(machine),
         Err(e) => {
-            eprintln!("lookaside: {e}; measured again");
+            say(format_args!("{e}; measured again"));
             None
         }
     }
 }
 
 /// Said where a description has no place.
-const NO_HOME: &str = "there is no home to keep it in: HOME and XDG_CACHE_HOME are not set";
+const NO_HOME: &str = "there is no home to keep it in: HOME names no folder, and XDG_CACHE_HOME is not set";
 
 fn keep(machine: &Machine, file: &Path) -> Result<(), String> {
     // Renamed when it is whole: whoever reads meanwhile sees the old one or the new one.

@@ -19,3 +19,4 @@ pub mod memory;
 pub mod nearest;
 pub mod output;
 pub mod probing;
+pub mod say;

@@ -11,6 +11,7 @@ use crate::args::machine::MachineCommand;
 use lookaside_cli::exit::{Failure, BAD_INPUT};
 use lookaside_cli::machines::find;
 use lookaside_cli::output::{print, style, OutputArgs};
+use lookaside_cli::say::say;
 
 /// Runs the command. Exit code 2 where a file is no sound description.
 pub fn run(command: MachineCommand) -> Result<u8, Failure> {
@@ -46,7 +47,7 @@ fn check(files: &[PathBuf], output: &OutputArgs) -> Result<u8, Failure> {
     });
     let checked = MachineCheck { files: checked.collect() };
     let errors: Vec<&String> = checked.files.iter().filter_map(|file| file.error.as_ref()).collect();
-    errors.iter().for_each(|error| eprintln!("lookaside: {error}"));
+    errors.iter().for_each(say);
     output.write(&views::check::view(&checked.files), &json::render(&checked), &style(None))?;
     Ok(if errors.is_empty() { 0 } else { BAD_INPUT })
 }

@@ -5,13 +5,14 @@ use lookaside_machine::Machine;
 use crate::exit::Failure;
 use crate::here::MachineHere;
 use crate::nearest::nearest;
+use crate::say::say;
 
 /// The machine of this name: a preset, a file, or `this`, the machine at hand.
 pub fn find(name: &str) -> Result<Machine, Failure> {
     if name == "this" {
         let here = MachineHere::find()?;
         if !here.measured {
-            eprintln!("lookaside: machine {}: {}", here.machine.name, here.reason);
+            say(format_args!("machine {}: {}", here.machine.name, here.reason));
         }
         return Ok(here.machine);
     }
@@ -57,7 +58,7 @@ impl ChosenMachine {
     pub fn find_aloud(name: Option<&str>, probe: bool) -> Result<Machine, Failure> {
         let chosen = Self::find(name, probe)?;
         if name.is_none() {
-            eprintln!("lookaside: machine {}: {}", chosen.machine.name, chosen.reason);
+            say(format_args!("machine {}: {}", chosen.machine.name, chosen.reason));
         }
         Ok(chosen.machine)
     }

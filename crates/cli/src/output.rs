@@ -4,9 +4,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use lookaside_host::{check_place, create_file};
 use lookaside_report::{html, terminal, Document, Style};
 
 use crate::exit::Failure;
+use crate::say::say;
 
 /// Where a command's result goes: every command that prints a table takes these.
 #[derive(Args, Clone, Debug, Default)]
@@ -54,7 +56,7 @@ impl OutputArgs {
         let json = self.json_file().map(|path| write_file(path, json));
         if let Some(path) = &self.html {
             write_file(path, &html::render(document))?;
-            eprintln!("lookaside: report: {}", path.display());
+            say(format_args!("report: {}", path.display()));
         }
         json.unwrap_or(Ok(()))
     }
@@ -73,6 +75,7 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::bad(format_args!("{}: is a folder; name a file", path.display())));
     }
+    check_place(path).map_err(|e| cannot_write(path, &e))?;
     if path.exists() && !path.is_file() {
         return Ok(()); // opening a pipe would wait for its reader
     }
@@ -96,9 +99,9 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 /// Writes a file whole or not at all: readers never see half of it.
 pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     let fail = |e: io::Error| cannot_write(path, &e);
-    let special = path.exists() && !path.is_file();
-    if special {
-        return std::fs::write(path, text).map_err(fail); // a pipe or device can't be replaced
+    // A pipe or device can't be replaced, and a link (`/dev/stdout`) is not to be.
+    if path.is_symlink() || path.exists() && !path.is_file() {
+        return create_file(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(fail);
     }
     // As others may read it that is there already; else as the user's mask says.
     let kept = path.metadata().ok().map(|there| there.permissions());
@@ -149,6 +152,14 @@ pub fn spinner(what: &str) -> indicatif::ProgressBar {
     bar.set_prefix(what.to_string());
     bar.enable_steady_tick(std::time::Duration::from_millis(200));
     bar
+}
+
+/// The same, but for nothing while a program runs that was started here: the terminal is the program's.
+pub fn spinner_unless(what: &str, program_runs: bool) -> indicatif::ProgressBar {
+    if program_runs {
+        return indicatif::ProgressBar::hidden();
+    }
+    spinner(what)
 }
 
 /// 1234567 as `1.23 M`.

@@ -15,6 +15,7 @@ use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::nearest::{described, nearest};
 use lookaside_cli::output::{check_writable, style, write_file};
 use lookaside_cli::probing::{attempted, host_machine, ATTEMPTS};
+use lookaside_cli::say::say;
 
 mod evidence_folder;
 
@@ -47,8 +48,8 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     let all = args.only.is_none() && !args.quick && !interrupt.asked();
     if all && report.measured_a_level() {
         match keep_for_later(&described(&report)?) {
-            Ok(()) => eprintln!("lookaside: kept: commands without --machine take it"),
-            Err(e) => eprintln!("lookaside: not kept for commands without --machine: {e}"),
+            Ok(()) => say("kept: commands without --machine take it"),
+            Err(e) => say(format_args!("not kept for commands without --machine: {e}")),
         }
     }
     for samples in samples {

@@ -12,6 +12,7 @@ use crate::exit::Failure;
 use crate::interrupt::Interrupt;
 use crate::nearest::described;
 use crate::output::spinner;
+use crate::say::say;
 
 /// Attempts within the time: where neighbours are busy one may find in a minute's second half what it did not in the
 /// first.
@@ -34,11 +35,11 @@ pub struct ProbeTime {
 
 /// The description that the probe makes of this machine, for commands that are given none.
 pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
-    eprintln!("lookaside: no --machine: probing this machine first");
+    say("no --machine: probing this machine first");
     let report = measured(seed, ProbeTime { attempt: PROBE_TIME, all: None }, &|| interrupt.asked())?;
     let open: Vec<String> = report.missing().into_iter().map(|(what, _)| what).collect();
     if !open.is_empty() {
-        eprintln!("lookaside: not found, so that the nearest preset's stands in: {}", open.join(", "));
+        say(format_args!("not found, so that the nearest preset's stands in: {}", open.join(", ")));
     }
     described(&report)
 }

@@ -11,6 +11,7 @@ use crate::recording::trace_file::copy;
 use lookaside_cli::exit::{Failure, BROKE_OFF};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::check_writable;
+use lookaside_cli::say::say;
 
 /// Runs the command; the exit code is the program's own.
 pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
@@ -34,12 +35,12 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
         sample_hz: args.hz,
     })?;
     for note in &recording.notes {
-        eprintln!("lookaside: {note}");
+        say(note);
     }
     let control: Arc<dyn lookaside_capture::ProgramControl> = Arc::from(recording.control);
     interrupt.watch(Arc::clone(&control), args.pid.is_none());
     let mut source = recording.source;
-    let written = copy(&mut *source, &args.output);
+    let written = copy(&mut *source, &args.output, args.pid.is_none());
     if written.is_err() {
         control.stop();
         while source.next_block(&mut Block::default()).unwrap_or(false) {} // so that it need not wait for us

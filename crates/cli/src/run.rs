@@ -18,6 +18,7 @@ use signal_hook::low_level::siginfo::Cause;
 use crate::args::run::RunArgs;
 use crate::preload::library::{self, check_loadable, BAKER, BAKE_INSTEAD, HUGEPAGES_INSTEAD, MALLOC};
 use lookaside_cli::exit::Failure;
+use lookaside_cli::say::say;
 
 mod bake;
 mod color;
@@ -59,9 +60,7 @@ pub fn run(args: &RunArgs) -> Result<u8, Failure> {
         // Nothing is refused any more: an error would be one line, alone.
         let may_use = lookaside_host::allowed_cpus().map_or(2, |cpus| cpus.len());
         if may_use < 2 {
-            eprintln!(
-                "lookaside: --bake: the program may use one CPU only, which the helper would take away; it runs without"
-            );
+            say("--bake: the program may use one CPU only, which the helper would take away; it runs without");
         }
         command.env("LOOKASIDE_BAKE", baker.to_string());
     }

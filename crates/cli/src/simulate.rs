@@ -11,6 +11,7 @@ use crate::setups::{self, ChosenSetup};
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{short_count, spinner, style};
+use lookaside_cli::say::say;
 
 mod bake;
 mod input;
@@ -24,7 +25,7 @@ pub fn run(args: &SimulateArgs) -> Result<u8, Failure> {
     let chosen = setups::setups(&args.machine)?;
     if args.machine.machine.is_empty() {
         for ChosenSetup { setup, reason, .. } in &chosen {
-            eprintln!("lookaside: machine {}: {reason}", setup.machine.name);
+            say(format_args!("machine {}: {reason}", setup.machine.name));
         }
     }
     let mut setups: Vec<Setup> = chosen.into_iter().map(|chosen| chosen.setup).collect();

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use lookaside_report::num::grouped;
 use lookaside_trace::{cat, convert, summary, ChampSimLosses, Damage, TraceError};
 use lookaside_views::json;
 use lookaside_views::trace::check::{self, TraceCheck};
@@ -11,6 +12,7 @@ use lookaside_views::trace::info;
 use crate::args::trace::{ExportFormat, TraceCommand};
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::output::style;
+use lookaside_cli::say::say;
 
 /// Runs the command. Exit code 1 when a part of a trace could not be read.
 pub fn run(command: TraceCommand) -> Result<u8, Failure> {
@@ -27,10 +29,12 @@ pub fn run(command: TraceCommand) -> Result<u8, Failure> {
         TraceCommand::Convert { from, to, format } => {
             let format = format.map_or_else(|| by_ending(&to), Ok)?;
             let done = convert(&text(&from), None, &text(&to), format.into())?;
-            if let Some(losses) = done.champsim.filter(|l| *l != ChampSimLosses::default()) {
-                eprintln!("lookaside: {}: ChampSim's records have no room for all: {losses:?}", to.display());
+            let lost = done.champsim.filter(|losses| !losses.is_none());
+            if let Some(losses) = lost {
+                say(format_args!("{}: {}", to.display(), words(&losses)));
             }
-            Ok(said(&from, &done.damage))
+            let code = said(&from, &done.damage);
+            Ok(if lost.is_some() { NOT_CLEAN } else { code })
         }
         TraceCommand::Check { trace, output } => {
             output.check()?;
@@ -42,10 +46,30 @@ pub fn run(command: TraceCommand) -> Result<u8, Failure> {
     }
 }
 
+/// What ChampSim's records hold of a trace, and what they don't.
+fn words(losses: &ChampSimLosses) -> String {
+    let ChampSimLosses { records, accesses, events, zero_addresses, thread_changes } = *losses;
+    let lost = [
+        (events, "event (memory map, threads, processes)", "events (memory map, threads, processes)"),
+        (thread_changes, "switch between threads", "switches between threads"),
+        (zero_addresses, "access to address 0", "accesses to address 0"),
+    ];
+    let lost = lost.iter().filter(|(count, ..)| *count > 0);
+    let lost: Vec<String> = lost
+        .map(|(count, one, more)| format!("{} {}", grouped(*count), if *count == 1 { one } else { more }))
+        .collect();
+    format!(
+        "has {} accesses in {} instructions; ChampSim's format can't hold {}",
+        grouped(accesses),
+        grouped(records),
+        lost.join(", ")
+    )
+}
+
 /// Says which parts could not be read; gives the exit code.
 fn said(trace: &Path, damage: &[Damage]) -> u8 {
     for d in damage {
-        eprintln!("lookaside: {}: bytes {}–{} left out: {}", trace.display(), d.offset, d.offset + d.len, d.reason);
+        say(format_args!("{}: bytes {}–{} left out: {}", trace.display(), d.offset, d.offset + d.len, d.reason));
     }
     if damage.is_empty() {
         0

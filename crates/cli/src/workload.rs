@@ -15,6 +15,7 @@ use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::memory::{available_bytes, huge_bytes};
 use lookaside_cli::output::{check_writable, spinner, style};
+use lookaside_cli::say::say;
 
 mod record;
 mod size;
@@ -69,17 +70,17 @@ pub fn run(args: &WorkloadArgs) -> Result<u8, Failure> {
     let outcome = WorkloadOutcome { build_seconds, ..outcome? };
     args.output.write(&view(&outcome), &json::render(&outcome), &style(None))?;
     if !outcome.complete {
-        eprintln!("lookaside: interrupted: the values cover the task up to there");
+        say("interrupted: the values cover the task up to there");
         return Ok(interrupt.code());
     }
     let total: u64 = outcome.regions.iter().map(|region| region.bytes).sum();
     let Some(line) = shortage(spec.pages, outcome.huge_bytes, total) else { return Ok(0) };
     // Who started this wants to know what it takes without, such as `compare` for its `base`.
     if rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(false) {
-        eprintln!("lookaside: {line}; they are switched off for this process (prctl)");
+        say(format_args!("{line}; they are switched off for this process (prctl)"));
         return Ok(0);
     }
-    eprintln!("lookaside: {line}");
+    say(line);
     Ok(NOT_CLEAN)
 }
 

@@ -21,6 +21,7 @@
 #[cfg(target_os = "linux")]
 mod affinity;
 mod cpus;
+mod created_file;
 mod error;
 mod frames;
 #[cfg(target_os = "linux")]
@@ -44,6 +45,7 @@ mod vma;
 #[cfg(target_os = "linux")]
 pub use affinity::{allowed_cpus, bind_to, current_cpu, Pinned};
 pub use cpus::{CacheKind, CpuCache, CpuTopology};
+pub use created_file::{check_place, create_file};
 pub use error::{FileProblem, HostError};
 pub use frames::{FrameScatter, BLOCK_FRAMES, REGION_FRAMES};
 #[cfg(target_os = "linux")]

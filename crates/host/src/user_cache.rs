@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 /// The user's folder of what can be made again: `lookaside` in `$XDG_CACHE_HOME`, or in `~/.cache` (XDG Base Directory
-/// Specification). `None` where neither it nor a home is set. It need not be there.
+/// Specification). `None` where that is not set and there is no home: none is made. It need not be there.
 pub fn cache_folder() -> Option<PathBuf> {
     let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+    let home = || absolute("HOME").filter(|home| home.is_dir());
+    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")))?;
     Some(caches.join("lookaside"))
 }
 

@@ -1,38 +1,22 @@
 //! What helpers look at of the program that they are in: whether to go on.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cpus::number;
 use crate::sys::{self, Errno};
 
-/// Helpers that this process has.
-static HELPERS: AtomicU64 = AtomicU64::new(0);
-
-/// A helper more is about to begin.
-pub(crate) fn one_more() {
-    HELPERS.fetch_add(1, Ordering::Relaxed);
-}
-
-/// It could not begin, or is about to end.
-pub(crate) fn one_less() {
-    HELPERS.fetch_sub(1, Ordering::Relaxed);
-}
-
-/// In a forked child there is none.
-pub(crate) fn none_yet() {
-    HELPERS.store(0, Ordering::Relaxed);
-}
-
-/// The last thing that a helper does. Where helpers are all that is left, the process's exit code is that of the last
-/// thread to end (Linux 5.17 and later; before, that of the first thread): it is the first thread's.
+/// The last thing that a helper does. Where helpers are all that is left, the process ends as the last thread does (Linux
+/// 5.17 and later; before, as the first thread): with the first thread's code, or by the signal that ended that thread
+/// alone, as a seccomp filter does.
 pub(crate) fn leave() -> ! {
     let mut text = [0; STAT_BYTES];
     // Never among the program's files: where a table of its own was refused, Linux is older than 5.9, and asks for no code.
     let program = sys::leave_files().and_then(|()| PreloadedProcess::open());
-    let code = program.and_then(|program| program.first_threads_code(&mut text)).unwrap_or_default();
-    one_less();
-    sys::exit_thread(code)
+    let status = program.and_then(|program| program.first_threads_status(&mut text)).unwrap_or_default();
+    if status & 0x7f != 0 {
+        sys::die_of(status & 0x7f);
+    }
+    sys::exit_thread(status >> 8 & 0xff)
 }
 
 /// More than `stat` has: 52 numbers and a name.
@@ -60,22 +44,18 @@ impl PreloadedProcess {
         sys::read_file(self.folder, name, text)
     }
 
-    /// The program gave up its user (a helper would keep the old one), or helpers are all that is left of it.
+    /// The program gave up its user (a helper would keep the old one), or its first thread has ended: if the others do,
+    /// the process's exit code is that of the last one, which must be none of the helpers.
     pub(crate) fn is_over(&self, text: &mut [u8]) -> Result<bool, Errno> {
         if sys::owner(self.folder)? != self.owner {
             return Ok(true);
         }
-        let mut fields = fields_of(self.read(c"stat", text)?);
-        // The state is the first field, the number of threads the 18th.
-        let (state, threads) = (fields.next(), fields.nth(16).and_then(number));
-        let without_them = threads.map(|threads| threads.saturating_sub(HELPERS.load(Ordering::Relaxed)));
-        // Its first thread, which has ended, counts until all have.
-        Ok(state == Some(b"Z") && without_them.is_some_and(|threads| threads <= 1))
+        Ok(fields_of(self.read(c"stat", text)?).next() == Some(b"Z"))
     }
 
-    /// The exit code of the first thread if it has ended, else 0.
-    fn first_threads_code(&self, text: &mut [u8]) -> Result<i32, Errno> {
-        Ok(code_if_ended(self.read(c"stat", text)?))
+    /// How the first thread ended, as wait(2) has it, if it has; else 0.
+    fn first_threads_status(&self, text: &mut [u8]) -> Result<i32, Errno> {
+        Ok(status_if_ended(self.read(c"stat", text)?))
     }
 }
 
@@ -85,11 +65,12 @@ fn fields_of(stat: &[u8]) -> impl Iterator<Item = &[u8]> {
     stat.get(after..).unwrap_or_default().split(|&byte| byte == b' ' || byte == b'\n')
 }
 
-/// The exit code is the 50th field (proc(5): the 52nd of all), as wait(2) has it: the code in the second byte.
-fn code_if_ended(stat: &[u8]) -> i32 {
+/// The status is the 50th field (proc(5): the 52nd of all), as wait(2) has it: the code in the second byte, or a signal in
+/// the lowest seven bits.
+fn status_if_ended(stat: &[u8]) -> i32 {
     let mut fields = fields_of(stat);
     let status = fields.next().filter(|&state| state == b"Z").and_then(|_| fields.nth(48)).and_then(number);
-    status.map_or(0, |status| (status >> 8 & 0xff) as i32)
+    status.map_or(0, |status| (status & 0xffff) as i32)
 }
 
 #[cfg(test)]
@@ -102,8 +83,12 @@ mod tests {
             let between = "1 ".repeat(48);
             format!("77 (a) Z 9 (b) {state} {between}{status}\n").into_bytes()
         };
-        assert_eq!(code_if_ended(&stat("Z", "1792")), 7);
-        assert_eq!(code_if_ended(&stat("Z", "65280")), 255);
-        assert_eq!((code_if_ended(&stat("S", "1792")), code_if_ended(&stat("Z", "")), code_if_ended(b"")), (0, 0, 0));
+        assert_eq!(status_if_ended(&stat("Z", "1792")), 7 << 8);
+        assert_eq!(status_if_ended(&stat("Z", "65280")), 255 << 8);
+        assert_eq!((status_if_ended(&stat("Z", "9")), status_if_ended(&stat("Z", "139"))), (9, 139));
+        assert_eq!(
+            (status_if_ended(&stat("S", "1792")), status_if_ended(&stat("Z", "")), status_if_ended(b"")),
+            (0, 0, 0)
+        );
     }
 }

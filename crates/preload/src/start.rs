@@ -10,7 +10,7 @@ use lookaside_runtime::hugepages::remote_collapse::VALUE;
 use crate::helper_memory::{self, BakerMemory, BakerPlan};
 use crate::remote_collapse::CollapserMemory;
 use crate::sys::Errno;
-use crate::{baker, program, remote_collapse, sys};
+use crate::{baker, remote_collapse, sys};
 
 /// The memory of this process; null = nothing is baked.
 static BAKER: AtomicPtr<BakerMemory> = AtomicPtr::new(std::ptr::null_mut());
@@ -106,21 +106,16 @@ fn start() {
 
 /// Starts a helper that has this memory.
 fn spawn<T>(own: *mut T, entry: extern "C" fn(*mut T) -> !) -> Result<(), Errno> {
-    program::one_more();
     let mask = sys::block_signals();
     // SAFETY: stack, block and buffers are this helper's alone: there is one of it a process, and a forked child's
     // memory is its own.
     let started = unsafe { sys::spawn(helper_memory::stack_end(own), helper_memory::block(own), entry, own) };
     sys::set_signal_mask(mask);
-    if started.is_err() {
-        program::one_less();
-    }
     started
 }
 
 /// In a forked child, where no helper is: threads are not inherited. Only system calls may be made here.
 extern "C" fn forked() {
-    program::none_yet();
     start();
 }
 

@@ -193,6 +193,19 @@ pub(crate) fn exit_thread(code: i32) -> ! {
     }
 }
 
+/// Ends the process by a signal, whatever the program does at it. Returns where that is refused.
+pub(crate) fn die_of(signal: i32) {
+    // As the kernel has it: what to do (0: as usual), flags, restorer, mask.
+    let as_usual = [0u64; 4];
+    let mask = !1u64.checked_shl((signal as u32).wrapping_sub(1)).unwrap_or(0);
+    // SAFETY: a signal's disposition and this thread's mask, of a process that is ending.
+    unsafe {
+        let _ = syscall!(Sysno::rt_sigaction, signal, as_usual.as_ptr(), 0, 8);
+        let _ = syscall!(Sysno::rt_sigprocmask, libc::SIG_SETMASK, &raw const mask, 0, 8);
+        let _ = syscall!(Sysno::kill, pid(), signal);
+    }
+}
+
 /// Leaves the program's table of files for one of its own, an empty one (Linux 5.9 and later).
 pub(crate) fn leave_files() -> Result<(), Errno> {
     /// Linux, include/uapi/linux/close_range.h.

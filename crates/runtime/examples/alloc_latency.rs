@@ -247,6 +247,7 @@ fn heap(page_size: PageSize, checked: bool) -> Result<ColoredHeap, lookaside_run
         bookkeeping: None,
         checked,
         locked: false,
+        runs_as_asked: false,
     })
 }
 

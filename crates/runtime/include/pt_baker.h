@@ -43,7 +43,7 @@ typedef struct pt_baker_stats {
     uint64_t rounds;        /* whole rounds through all regions */
     uint64_t touches;       /* of pages (load, prefetch), of page-table entries (scan, mincore, module) */
     uint64_t busy_nanos;    /* nanoseconds spent touching */
-    uint64_t cpu_nanos;     /* nanoseconds of CPU of the helper, up to the last whole round or rest */
+    uint64_t cpu_nanos;     /* nanoseconds of CPU of the helper, up to its last touches or rest */
     uint64_t elapsed_nanos; /* nanoseconds since the start */
     uint64_t failed_calls;  /* kernel calls that failed */
     int32_t last_errno;     /* error number of the last of these; 0: none */

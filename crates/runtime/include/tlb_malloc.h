@@ -46,9 +46,11 @@ extern "C" {
  * nearest to the CPU.
  *
  * tlb_malloc_init: reserves R of the M sets for contiguous allocations. Called once. Returns 0, or -1 with errno: EINVAL (R is
- *     more than M, no such machine, called before), ENOMEM.
+ *     more than M, no such machine, called before; where the level coalesces c pages, R should be a multiple of c, and
+ *     tlb_error() names the nearest R that can be), ENOMEM.
  * tlb_malloc: up to a page: colours 0 to M - R - 1, N pages each, all in set R + colour. More than a page, up to R pages:
- *     colours 0 to N - 1, R contiguous pages each, in sets 0 to R - 1. Aligned to 16. size 0 gives a pointer that can be freed.
+ *     colours 0 to N - 1, R contiguous pages each, in sets 0 to R - 1
+ *     (where the level coalesces, neighbours lie in the same set). Aligned to 16. size 0 gives a pointer that can be freed.
  *     Returns NULL with errno EINVAL (no such colour; tlb_malloc_init was not called) or ENOMEM (no room).
  *     A page holds 4072 bytes beside its headers; a request of 4073 to 4096 takes a free page whole.
  * tlb_free: color is the one it was allocated with. NULL is nothing.

@@ -2,23 +2,53 @@
 
 use std::io::Write;
 
-use crate::{Block, Kind, Source, TraceError, TraceInfo};
+use crate::{Block, Event, Granularity, Kind, Source, TraceError, TraceInfo};
 
-/// What ChampSim's format has no room for.
+/// What was written as ChampSim's records, and what they have no room for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChampSimLosses {
     /// Records (instructions) written.
     pub records: u64,
     /// Accesses written.
     pub accesses: u64,
-    /// Left-out repeats that could not be told.
-    pub repeats: u64,
     /// Events that could not be told.
     pub events: u64,
     /// Accesses to address 0, which means "none" there.
     pub zero_addresses: u64,
     /// Times that the stream changed from one thread to another, which is not told.
     pub thread_changes: u64,
+}
+
+impl ChampSimLosses {
+    /// Whether the records tell all that the trace did.
+    pub fn is_none(&self) -> bool {
+        self.events == 0 && self.zero_addresses == 0 && self.thread_changes == 0
+    }
+}
+
+/// Whether a trace has every access with its whole address, which ChampSim's records need: of what a filtered recording
+/// keeps, a simulator would take a share for the whole. A trace may turn out later to have left out repeats;
+/// [`write_champsim`] then stops.
+///
+/// # Errors
+/// It has not; how to get one that has.
+pub(crate) fn check_for_champsim(info: &TraceInfo) -> Result<(), TraceError> {
+    if info.sample_period_ns != 0 {
+        return Err(no_champsim("it holds clock samples, not every access; record with --backend valgrind"));
+    }
+    match info.granularity {
+        Granularity::Byte => Ok(()),
+        Granularity::Line | Granularity::Page => Err(no_champsim(LEFT_OUT)),
+    }
+}
+
+/// What errors call a trace whose file is known elsewhere.
+pub(crate) const TRACE: &str = "trace";
+const LEFT_OUT: &str = "repeats of a page or line were left out of it; record with --granularity byte";
+
+fn no_champsim(reason: &str) -> TraceError {
+    let reason = format!("ChampSim's records need every access of the trace, but {reason}");
+    TraceError::Format { what: TRACE.into(), place: "conversion".into(), reason }
 }
 
 /// Bytes of a record, and where addresses stand in it; see `import/champsim.rs`.
@@ -31,8 +61,10 @@ const LOADS: std::ops::Range<usize> = 4..8;
 /// and left 0; losses are counted.
 ///
 /// # Errors
-/// Where the trace can't be read or `out` can't be written.
+/// Where accesses were left out of the trace or their addresses are not whole; where it can't be read or `out` can't be
+/// written.
 pub fn write_champsim(source: &mut dyn Source, out: &mut dyn Write) -> Result<ChampSimLosses, TraceError> {
+    check_for_champsim(source.info())?;
     let mut losses = ChampSimLosses::default();
     let mut block = Block::default();
     let mut record = [0u64; RECORD / 8];
@@ -40,7 +72,10 @@ pub fn write_champsim(source: &mut dyn Source, out: &mut dyn Write) -> Result<Ch
     let mut thread = None;
     while source.next_block(&mut block)? {
         losses.events += block.events.len() as u64;
-        losses.repeats += block.accesses() - block.len() as u64;
+        let left_out = |(_, event): &(u32, Event)| matches!(event, Event::Repeats { .. });
+        if block.accesses() > block.len() as u64 || block.events.iter().any(left_out) {
+            return Err(no_champsim(LEFT_OUT));
+        }
         let now = (block.process, block.thread);
         losses.thread_changes += u64::from(thread.replace(now).is_some_and(|before| before != now));
         for (i, (&addr, &kind)) in block.addr.iter().zip(&block.kind).enumerate() {

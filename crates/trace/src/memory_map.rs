@@ -290,6 +290,30 @@ mod tests {
         assert_eq!(regions[3].source, MapSource::Stack);
     }
 
+    #[test]
+    fn the_kernels_names_have_their_meanings() {
+        let anonymous = ["", "//anon", "[anon:heap of x]", "[stack:4711]"];
+        assert!(anonymous.iter().all(|name| source_of(name, 8192) == MapSource::Anonymous));
+        assert_eq!((source_of("[heap]", 0), source_of("[stack]", 0)), (MapSource::Heap, MapSource::Stack));
+        for name in ["[vdso]", "/lib/x.so", "anon", "[stack"] {
+            assert_eq!(source_of(name, 8192), MapSource::File { path: name.into(), offset: 8192 });
+        }
+    }
+
+    /// A part of a file's mapping begins further into the file.
+    #[test]
+    fn a_tail_lies_further_into_its_file() {
+        let file = |offset| MapSource::File { path: "x".into(), offset };
+        let whole = Region::new(0x10_0000, 0x18_0000, 1, file(0x3000));
+        assert_eq!(whole.tail(0x14_0000), Region::new(0x14_0000, 0x18_0000, 1, file(0x4_3000)));
+        let mut map = MemoryMap::default();
+        map.map(whole);
+        map.apply(&Event::Unmap { addr: 0x12_0000, len: 0x1000 });
+        let parts: Vec<_> = map.regions().map(|part| (part.start, part.end, part.source.clone())).collect();
+        let expected = [(0x10_0000, 0x12_0000, file(0x3000)), (0x12_1000, 0x18_0000, file(0x2_4000))];
+        assert_eq!(parts, expected);
+    }
+
     fn region(start: u64, end: u64, prot: u8, file: Option<u8>) -> Region {
         // Offsets such that neighbours of one file can be one mapping.
         let source = file.map_or(MapSource::Anonymous, |f| MapSource::File { path: f.to_string(), offset: start });

@@ -1,14 +1,15 @@
 //! What `lookaside trace info|check|convert|cat|head` do, as functions over plain data.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 
+use lookaside_host::create_file;
 use lookaside_stats::finalise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::export::{write_champsim, write_text, ChampSimLosses};
+use crate::export::{check_for_champsim, write_champsim, write_text, ChampSimLosses, TRACE};
 use crate::import::open_as;
 use crate::native::OUTPUT;
 use crate::{Block, Damage, Event, Format, Kind, NativeFile, Source, TraceError, TraceInfo, TraceWriter};
@@ -144,8 +145,8 @@ pub struct Converted {
 /// Writes the trace at `from` to the file `to` (`-`: standard output) in another format: native, text or ChampSim.
 ///
 /// # Errors
-/// Where the input can't be read, the output can't be written or is not one of these formats. What was
-/// written of a native trace stays readable.
+/// Where the input can't be read, the output can't be written or is not one of these formats; where accesses were left
+/// out of what is to become ChampSim's: then no file is left. What was written of a native trace stays readable.
 pub fn convert(from: &str, format: Option<Format>, to: &str, to_format: Format) -> Result<Converted, TraceError> {
     if !matches!(to_format, Format::Native | Format::Text | Format::ChampSim) {
         let reason = format!("traces are written as native, text or champsim, not as {}", to_format.name());
@@ -157,9 +158,19 @@ pub fn convert(from: &str, format: Option<Format>, to: &str, to_format: Format) 
         let reason = "is the trace to read too; name another file".into();
         return Err(TraceError::Format { what: to.into(), place: "path".into(), reason });
     }
+    let named = |e: TraceError| match e {
+        TraceError::Format { what, place, reason } if what == TRACE => {
+            TraceError::Format { what: from.into(), place, reason }
+        }
+        other => other,
+    };
+    // Before there is a file.
+    if to_format == Format::ChampSim {
+        check_for_champsim(source.info()).map_err(named)?;
+    }
     let out: Box<dyn Write> = match to {
         "-" => Box::new(std::io::stdout().lock()),
-        _ => Box::new(File::create(to).map_err(io_error)?),
+        _ => Box::new(create_file(Path::new(to)).map_err(io_error)?),
     };
     let mut out = BufWriter::new(out);
     let champsim = match to_format {
@@ -172,7 +183,16 @@ pub fn convert(from: &str, format: Option<Format>, to: &str, to_format: Format) 
             }
             None
         }
-        Format::ChampSim => Some(write_champsim(&mut *source, &mut out)?),
+        Format::ChampSim => match write_champsim(&mut *source, &mut out) {
+            Ok(losses) => Some(losses),
+            Err(e) => {
+                // A part of the accesses is no conversion. Where it can't be removed, the error still says so.
+                if to != "-" && std::fs::metadata(to).is_ok_and(|file| file.is_file()) {
+                    let _ = std::fs::remove_file(to);
+                }
+                return Err(named(e));
+            }
+        },
         _ => {
             write_text(&mut *source, None, &mut out)?;
             None
@@ -188,7 +208,7 @@ fn write_native(source: &mut dyn Source, out: &mut dyn Write) -> Result<(), Trac
     while source.next_block(&mut block)? {
         writer.write(&block)?;
     }
-    writer.finish()
+    writer.finish().map(drop)
 }
 
 fn same_file(a: &str, b: &str) -> bool {

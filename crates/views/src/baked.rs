@@ -1,6 +1,6 @@
 //! What a baker of other processes did.
 
-use lookaside_report::{Cell, Column, Document, Section, Table};
+use lookaside_report::{num, Cell, Column, Document, Section, Table};
 use lookaside_runtime::bake::{ProcessReport, Ranking};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,6 +10,8 @@ use serde::Serialize;
 pub struct BakedProcesses {
     /// The processes, those that ended too.
     pub processes: Vec<ProcessReport>,
+    /// Share of a CPU that the command itself used since the start, to look for processes and their memory.
+    pub looks_cpu_share: f64,
 }
 
 /// What became of a process, where it is not baked any more.
@@ -32,13 +34,17 @@ fn ranked(ranking: &Ranking) -> String {
     }
 }
 
-/// A row a process; those that could not be baked, and why; by what they were chosen, if they were.
-pub fn view(report: &[ProcessReport], ranking: Option<&Ranking>) -> Document {
+/// A row a process; those that could not be baked, and why; by what they were chosen, if they were; what looking for
+/// them cost.
+pub fn view(baked: &BakedProcesses, ranking: Option<&Ranking>) -> Document {
+    let report = &baked.processes;
     let mut document = Document { titled: false, ..Document::new("Baked processes", "") };
     if report.is_empty() {
         document.answer("No process was there.");
     } else {
         document.section(Section::unheaded("Processes").with(processes(report)));
+        let looks = num::percent(baked.looks_cpu_share);
+        document.note(format!("looking for processes and their memory took {looks} of a CPU besides"));
     }
     for baked in report {
         if let Some(reason) = &baked.refused {
@@ -71,7 +77,7 @@ fn processes(report: &[ProcessReport]) -> Table {
             Cell::count(stats.rounds),
             Cell::rate(per(stats.rounds as f64, seconds)),
             Cell::rate(per(stats.busy_nanos as f64, stats.touches as f64)),
-            Cell::share(per(stats.busy_nanos as f64, stats.elapsed_nanos as f64)),
+            Cell::share(per(stats.cpu_nanos as f64, stats.elapsed_nanos as f64)),
             Cell::count(stats.failed_calls),
         ]);
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
+use lookaside_report::text::clean;
 use lookaside_runtime::bake::{ProcessReport, Ranking};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -35,7 +36,7 @@ pub fn render(report: &[ProcessReport], ranking: Option<&Ranking>) -> String {
     let (busy, cpu) = (Seconds::default(), Seconds::default());
     let processes = Gauge::<i64>::default();
     for baked in report.iter().filter(|baked| baked.running && !baked.let_go && baked.refused.is_none()) {
-        let labels = Labels { pid: baked.pid, comm: baked.comm.clone() };
+        let labels = Labels { pid: baked.pid, comm: clean(&baked.comm) };
         let stats = &baked.stats;
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         processes.inc();
@@ -91,11 +92,11 @@ mod tests {
         };
         let gone = ProcessReport { running: false, ..baked(3, "gone") };
         let ranking = Ranking { by: "table-bytes".into(), event: None, no_pmu: Some("no PMU here".into()) };
-        let text = render(&[baked(1, "a \"b\"\\\n"), baked(2, "c"), gone], Some(&ranking));
+        let text = render(&[baked(1, "a \"b\"\\\n\u{1b}[1m"), baked(2, "c"), gone], Some(&ranking));
         assert!(!render(&[baked(2, "c")], None).contains("ranking"));
         let has = |line: &str| assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
         has("lookaside_bake_processes 2");
-        has("lookaside_bake_rounds_total{pid=\"1\",comm=\"a \\\"b\\\"\\\\\\n\"} 7");
+        has("lookaside_bake_rounds_total{pid=\"1\",comm=\"a \\\"b\\\"\\\\\u{fffd}\u{fffd}[1m\"} 7");
         has("lookaside_bake_small_pages_bytes{pid=\"2\",comm=\"c\"} 4096");
         has("lookaside_bake_busy_seconds_total{pid=\"2\",comm=\"c\"} 1.5");
         has("lookaside_bake_ranking_info{by=\"table-bytes\",no_pmu=\"no PMU here\"} 1");

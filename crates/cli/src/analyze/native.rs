@@ -142,14 +142,12 @@ fn natively(
     interrupt: &Interrupt,
 ) -> Result<(NativeRun, Option<FrameScatter>), Failure> {
     let input = input.take().map_err(|e| Failure::bad(format_args!("its input could not be kept: {e}")))?;
-    let bar = spinner("running it by itself");
     let mut frames = None;
     let run = native_run(command, input, &mut |control| {
         frames = watch_frames(control.pid()).ok();
         interrupt.watch(control, true);
     });
     interrupt.unwatch();
-    bar.finish_and_clear();
     let scatter = frames.and_then(Watched::end).flatten();
     Ok((run?, scatter))
 }

@@ -28,7 +28,7 @@ pub enum TraceCommand {
         #[arg(short, default_value_t = 20)]
         n: u64,
     },
-    /// Convert a trace to another format
+    /// Convert a trace to another format. Exit code 1 if the format has no room for all of it
     Convert {
         /// Trace to read
         from: PathBuf,
@@ -51,7 +51,7 @@ pub enum TraceCommand {
 pub enum ExportFormat {
     /// Lookaside's own format
     Lkt,
-    /// ChampSim's 64-byte records
+    /// ChampSim's 64-byte records; the trace must hold every access (`record --granularity byte`)
     Champsim,
     /// Text
     Text,

@@ -9,6 +9,7 @@ use crate::args::bake::BakeArgs;
 use crate::bake_status::command_files::CommandStatusFile;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::output::write_file;
+use lookaside_cli::say::say;
 
 use super::metrics_server::MetricsServer;
 
@@ -25,7 +26,7 @@ impl<'a> Publisher<'a> {
     pub fn open(args: &'a BakeArgs, ranking: Option<Ranking>) -> Result<Self, Failure> {
         let served = args.listen.as_deref().map(MetricsServer::start).transpose()?;
         if let Some(served) = &served {
-            eprintln!("lookaside: metrics: http://{}/", served.address());
+            say(format_args!("metrics: http://{}/", served.address()));
         }
         Ok(Self { status: CommandStatusFile::open(), metrics: args.metrics.as_deref(), served, ranking })
     }

@@ -15,7 +15,7 @@ use crate::recording::backend;
 use crate::symbol_names::SymbolNames;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
-use lookaside_cli::output::{short_count, spinner};
+use lookaside_cli::output::{short_count, spinner, spinner_unless};
 
 /// Where the blocks come from.
 pub struct PlanInput {
@@ -89,7 +89,12 @@ pub struct InputWatch {
 impl InputWatch {
     pub fn new(input: &PlanInput, native: bool) -> Self {
         let layout = input.runner.filter(|_| native).map(|runner| RecordedLayout::new(runner, Granularity::Page));
-        Self { names: SymbolNames::new(), layout, bar: spinner("modelling"), accesses: 0 }
+        Self {
+            names: SymbolNames::new(),
+            layout,
+            bar: spinner_unless("modelling", input.runner.is_some()),
+            accesses: 0,
+        }
     }
 
     /// Learns from a block.
@@ -102,11 +107,10 @@ impl InputWatch {
         self.bar.set_message(format!("{} accesses", short_count(self.accesses)));
     }
 
-    /// All is read, a choice is made now; gives the bar.
+    /// All is read, the program has ended, and a choice is made now; gives a bar for that.
     pub fn choosing(&self) -> ProgressBar {
-        self.bar.set_prefix("choosing");
-        self.bar.set_message("");
-        self.bar.clone()
+        self.bar.finish_and_clear();
+        spinner("choosing")
     }
 }
 

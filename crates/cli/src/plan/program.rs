@@ -13,6 +13,7 @@ use crate::plan::output::PlanOutput;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{print, style};
+use lookaside_cli::say::say;
 
 /// What is planned for.
 pub struct PlannedProgram<'a> {
@@ -49,7 +50,7 @@ where
     // What cannot run plainly is known before it is recorded.
     let plain = program.native.then(|| native_run::run(program.command, &interrupt)).transpose()?;
     if interrupt.asked() {
-        eprintln!("lookaside: interrupted: nothing was recorded");
+        say("interrupted: nothing was recorded");
         return Ok(interrupt.code());
     }
     let setup = planner.setup();
@@ -66,7 +67,7 @@ where
     let mut plan = match planner.plan(&profile, input.command, &watch.names, interrupt.flag()) {
         Err(PlanError::Stopped) => {
             bar.finish_and_clear();
-            eprintln!("lookaside: interrupted: {}", views.stopped);
+            say(format_args!("interrupted: {}", views.stopped));
             print(&terminal::render(&(views.counts)(&profile), &style(None)))?;
             return Ok(interrupt.code());
         }

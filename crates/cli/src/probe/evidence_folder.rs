@@ -4,11 +4,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lookaside_host::create_file;
 use lookaside_probe::{EvidenceRecorder, EvidenceTotals, Metal, ProbeReport};
 use lookaside_views::json;
 
 use lookaside_cli::exit::Failure;
 use lookaside_cli::output::write_file;
+use lookaside_cli::say::say;
 
 /// Samples, one JSON line a measurement.
 const SAMPLES: &str = "samples.jsonl.zst";
@@ -28,7 +30,7 @@ impl<'m> EvidenceFolder<'m> {
     pub fn begin(folder: &Path, metal: &'m mut dyn Metal, seed: u64) -> Result<Self, Failure> {
         std::fs::create_dir_all(folder).map_err(|e| cannot_write(folder, &e))?;
         let path = folder.join(SAMPLES);
-        let begun = File::create(&path).and_then(|file| zstd::Encoder::new(file, ZSTD_LEVEL));
+        let begun = create_file(&path).and_then(|file| zstd::Encoder::new(file, ZSTD_LEVEL));
         let out = begun.map_err(|e| cannot_write(&path, &e))?;
         Ok(Self { folder: folder.into(), recorder: EvidenceRecorder::new(metal, out, seed) })
     }
@@ -66,13 +68,13 @@ impl EvidenceSamples {
         let path = self.folder.join(SAMPLES);
         let end = self.written.map_err(|e| cannot_write(&path, &e))?;
         if end.pages_left_out + end.measurements_left_out > 0 {
-            eprintln!(
-                "lookaside: {}: too large, so that {} of {} measurements and the page numbers of {} more are left out",
+            say(format_args!(
+                "{}: too large, so that {} of {} measurements and the page numbers of {} more are left out",
                 path.display(),
                 end.measurements_left_out,
                 end.measurements,
                 end.pages_left_out,
-            );
+            ));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use lookaside_capture::{exact_backend, RecordTarget, RecorderBackend};
 
 use lookaside_cli::exit::Failure;
+use lookaside_cli::say::say;
 
 /// The line that installs it.
 const INSTALL: &str = "apt-get install -y valgrind gcc libc6-dev";
@@ -43,7 +44,7 @@ fn offer_valgrind(yes: bool) {
     if !have("apt-get") || !yes && !agreed() {
         return;
     }
-    eprintln!("lookaside: installing valgrind ({INSTALL})");
+    say(format_args!("installing valgrind ({INSTALL})"));
     let quiet = |line: &str| {
         let mut words = line.split(' ');
         let program = words.next().unwrap_or_default();
@@ -58,7 +59,7 @@ fn offer_valgrind(yes: bool) {
     };
     let installed = quiet(INSTALL) || (quiet("apt-get update") && quiet(INSTALL));
     if !installed {
-        eprintln!("lookaside: valgrind could not be installed; as root: {INSTALL}");
+        say(format_args!("valgrind could not be installed; as root: {INSTALL}"));
     }
 }
 

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
+use lookaside_report::num::grouped;
 use lookaside_trace::{Block, Event, TraceError, TraceWriter};
 
-use lookaside_cli::output::{short_count, spinner};
+use lookaside_cli::output::{short_count, spinner_unless};
+use lookaside_cli::say::say;
 
 /// Writes all blocks; `false` when the recording broke off (said on standard error). What was
-/// recorded is in the file in any case.
-pub fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<bool, TraceError> {
+/// recorded is in the file in any case. Shows no progress where `program_runs` meanwhile.
+pub fn copy(source: &mut dyn lookaside_trace::Source, output: &Path, program_runs: bool) -> Result<bool, TraceError> {
     let mut writer = TraceWriter::create(output, source.info())?;
-    let bar = spinner("recording");
+    let bar = spinner_unless("recording", program_runs);
     let mut block = Block::default();
     let (mut accesses, mut recorded) = (0u64, 0u64);
     let mut whole = true;
@@ -19,7 +21,7 @@ pub fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<b
             Ok(true) => {}
             Ok(false) => break,
             Err(e) => {
-                eprintln!("lookaside: the recording broke off: {e}");
+                say(format_args!("the recording broke off: {e}"));
                 whole = false;
                 break;
             }
@@ -31,21 +33,23 @@ pub fn copy(source: &mut dyn lookaside_trace::Source, output: &Path) -> Result<b
     }
     for damage in source.damage() {
         match damage.len {
-            0 => eprintln!("lookaside: {}", damage.reason),
-            len => eprintln!("lookaside: {len} bytes of the stream were left out: {}", damage.reason),
+            // Such as a process that was killed: the recording has what there was.
+            0 => say(&damage.reason),
+            len => {
+                say(format_args!("{len} bytes of the stream were left out: {}", damage.reason));
+                whole = false;
+            }
         }
-        whole = false;
     }
-    let bytes = writer.bytes();
-    writer.finish()?;
+    let bytes = writer.finish()?;
     bar.finish_and_clear();
-    eprintln!(
-        "lookaside: {}: {} rows for {} accesses, {} bytes",
+    say(format_args!(
+        "{}: {} rows for {} accesses, {} bytes",
         output.display(),
         short_count(recorded),
         short_count(accesses),
-        short_count(bytes)
-    );
+        grouped(bytes)
+    ));
     Ok(whole)
 }
 

@@ -18,6 +18,7 @@ use crate::args::simulate::SimulateArgs;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{short_count, spinner, style};
+use lookaside_cli::say::say;
 
 /// A trace does not tell where addresses come from: each access waits for the one before, as in `simulate`, from the
 /// first on.
@@ -50,7 +51,7 @@ pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> 
     let found = find_targets(&mut *source, || !interrupt.asked());
     bar.finish_and_clear();
     if interrupt.asked() {
-        eprintln!("lookaside: interrupted before anything was run");
+        say("interrupted before anything was run");
         return Ok(interrupt.code());
     }
     let Some(found) = found else {
@@ -78,11 +79,11 @@ pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> 
     bar.finish_and_clear();
     let ran = ran.map_err(refused)?;
     if found.threads > 1 {
-        eprintln!(
-            "lookaside: --bake: the trace has {} threads: the model's time is that of one after the other, and any of them may be on \
+        say(format_args!(
+            "--bake: the trace has {} threads: the model's time is that of one after the other, and any of them may be on \
              the helper's core",
             found.threads
-        );
+        ));
     }
     let pairs = runs.iter().zip(&ran.pairs);
     let modelled = pairs.map(|((setup, _), pair)| Modelled::new(&setup.machine.name, &helper.settings, &found, pair));

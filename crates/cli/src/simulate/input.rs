@@ -6,6 +6,7 @@ use lookaside_trace::Source;
 use crate::args::simulate::SimulateArgs;
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::say::say;
 
 /// Opens the trace; says where it is not exact for one of the machines.
 pub fn open(args: &SimulateArgs, setups: &[Setup]) -> Result<Box<dyn Source + Send>, Failure> {
@@ -18,7 +19,7 @@ pub fn open(args: &SimulateArgs, setups: &[Setup]) -> Result<Box<dyn Source + Se
     }
     for setup in setups {
         if let Err(why) = Filter::check(source.info(), setup) {
-            eprintln!("lookaside: {}: {why}", args.trace.display());
+            say(format_args!("{}: {why}", args.trace.display()));
         }
     }
     Ok(source)
@@ -27,23 +28,23 @@ pub fn open(args: &SimulateArgs, setups: &[Setup]) -> Result<Box<dyn Source + Se
 /// Says how much of the trace was seen; the exit code.
 pub fn ended(args: &SimulateArgs, source: &dyn Source, end: RunEnd, interrupt: &Interrupt) -> Result<u8, Failure> {
     for damage in source.damage() {
-        eprintln!(
-            "lookaside: {}: bytes {}–{} left out: {}",
+        say(format_args!(
+            "{}: bytes {}–{} left out: {}",
             args.trace.display(),
             damage.offset,
             damage.offset + damage.len,
             damage.reason
-        );
+        ));
     }
     match end {
         RunEnd::Complete if source.damage().is_empty() => Ok(0),
         RunEnd::Complete => Ok(NOT_CLEAN),
         RunEnd::Stopped => {
-            eprintln!("lookaside: interrupted: the counts cover the trace up to there");
+            say("interrupted: the counts cover the trace up to there");
             Ok(interrupt.code())
         }
         RunEnd::Unreadable(e) => {
-            eprintln!("lookaside: the counts cover the trace up to here: {e}");
+            say(format_args!("the counts cover the trace up to here: {e}"));
             Ok(NOT_CLEAN)
         }
     }

@@ -14,6 +14,7 @@ use crate::recording::trace_file::copy;
 use lookaside_cli::exit::{Failure, BROKE_OFF};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::style;
+use lookaside_cli::say::say;
 
 /// Does the main task and writes its accesses on the way: of the trace, a chunk is in memory at a time. At a signal the
 /// trace ends where it is.
@@ -27,7 +28,7 @@ pub fn write(
     let numbers = ["--seed".into(), args.seed.to_string(), "--rounds".into(), args.rounds.to_string()];
     let stream = WorkloadStream::new(workload).asked_by([asked, numbers.to_vec()].concat());
     let mut source = InterruptibleStream { stream, interrupt, accesses: 0, stopped: false };
-    copy(&mut source, path)
+    copy(&mut source, path, false)
         .map_err(|e| Failure { line: format!("{e}; what was written until then can be read"), code: BROKE_OFF })?;
     let workload = source.stream.workload();
     let arrays = workload.regions().iter();
@@ -48,7 +49,7 @@ pub fn write(
     };
     args.output.write(&view(&written), &json::render(&written), &style(None))?;
     if source.stopped {
-        eprintln!("lookaside: interrupted: the trace has the task up to there");
+        say("interrupted: the trace has the task up to there");
         return Ok(source.interrupt.code());
     }
     Ok(0)

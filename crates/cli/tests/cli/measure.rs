@@ -182,7 +182,7 @@ fn a_mosaic_has_runs_with_parts_of_the_memory_huge() {
     }
     let program = program.to_str().expect("text path");
     let arguments = ["analyze", "--machine", "skylake", "--exact", "--json", "--measure=mosaic:1", "--"];
-    let output = run(&[&arguments[..], &[program, "10000000"]].concat());
+    let output = run(&[&arguments[..], &[program, "4000000"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let found = json(&stdout(&output));
     let (mosaic, notes) = (&found["huge_gain"]["mosaic"], found["notes"].to_string());

@@ -226,7 +226,7 @@ fn other_rules_are_none_of_these() {
     let mut known = 0;
     let mut all = 0;
     for rule in [Rule::NotRecentlyUsed, Rule::Intervals, Rule::LeastRecentInsertion] {
-        for (sets, ways, seed) in [(4, 4, 1), (4, 4, 2), (3, 8, 1), (3, 8, 2), (5, 12, 1), (0, 40, 2)] {
+        for (sets, ways, seed) in [(4, 4, 1), (3, 8, 2), (5, 12, 1)] {
             let (finding, trials) = odd(rule, sets, ways, seed);
             all += 1;
             match finding.value() {
@@ -244,17 +244,15 @@ fn other_rules_are_none_of_these() {
 #[test]
 fn what_lies_between_two_rules_is_taken_for_neither() {
     let mut known = 0;
-    for (sets, ways) in [(3, 8), (5, 12), (0, 24)] {
-        for seed in 1..=2 {
-            let (finding, trials) = odd(Rule::RarelyUsed(50), sets, ways, seed);
-            match finding.value() {
-                Some(TlbPolicy::NoneOfThese) => known += 1,
-                Some(other) => panic!("{ways} ways: {other:?}: {trials:?}"),
-                None => {}
-            }
+    for (sets, ways, seed) in [(3, 8, 1), (5, 12, 2), (0, 24, 1)] {
+        let (finding, trials) = odd(Rule::RarelyUsed(50), sets, ways, seed);
+        match finding.value() {
+            Some(TlbPolicy::NoneOfThese) => known += 1,
+            Some(other) => panic!("{ways} ways: {other:?}: {trials:?}"),
+            None => {}
         }
     }
-    assert!(known >= 3, "{known} of 6");
+    assert!(known >= 2, "{known} of 3");
 }
 
 /// What such a tree does depends on the phase that each set is in: it may also be said that nothing is known, or that it

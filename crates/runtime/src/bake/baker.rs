@@ -81,6 +81,12 @@ impl Baker {
         self.shared.set_cpu_share(share)
     }
 
+    /// The share that was set last.
+    #[cfg(test)]
+    pub(super) fn cpu_share(&self) -> f64 {
+        self.shared.cpu_share()
+    }
+
     /// What it did so far.
     pub fn stats(&self) -> BakeStats {
         self.shared.stats()

@@ -85,7 +85,7 @@ pub unsafe trait HelperHost {
     /// What the program used without the helper, and how many threads want a CPU.
     fn cpu_demand(&mut self) -> CpuDemand;
 
-    /// Share of a CPU that touching may use: above 0, at most 1.
+    /// Share of a CPU that the helper may use, by its CPU time: above 0, at most 1.
     fn cpu_share(&self) -> f64;
 
     /// Sleeps for so many nanoseconds.
@@ -134,6 +134,9 @@ pub struct HelperLoop<'a, H> {
     /// When to look for small pages; `None` = all of the memory is baked, as it was named.
     looks: Option<LookSchedule>,
     small_pages: SmallPages,
+    /// CPU time of the helper that its share was reckoned with.
+    reckoned_nanos: u64,
+    /// Pause that it owes for that.
     owed_nanos: u64,
 }
 
@@ -149,7 +152,17 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
         looks: Option<LookSchedule>,
     ) -> Self {
         counters.by_module.store(backend == BakeBackend::Module, Ordering::Relaxed);
-        Self { host, settings, counters, backend, auto, looks, small_pages: SmallPages::default(), owed_nanos: 0 }
+        Self {
+            host,
+            settings,
+            counters,
+            backend,
+            auto,
+            looks,
+            small_pages: SmallPages::default(),
+            reckoned_nanos: 0,
+            owed_nanos: 0,
+        }
     }
 
     /// Looks for small pages if it is time to; then goes through them once, or rests.
@@ -191,8 +204,11 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
         self.host.publish(now, at_once);
     }
 
-    fn count_cpu(&mut self) {
-        self.counters.cpu_nanos.store(self.host.calls().cpu_nanos(), Ordering::Relaxed);
+    /// Its CPU time until now, which the counters tell.
+    fn count_cpu(&mut self) -> u64 {
+        let cpu_nanos = self.host.calls().cpu_nanos();
+        self.counters.cpu_nanos.store(cpu_nanos, Ordering::Relaxed);
+        cpu_nanos
     }
 
     fn sleep(&mut self, nanos: u64) -> Result<(), H::Stop> {
@@ -281,16 +297,17 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
                 self.host.calls().let_others_in();
             }
             self.publish(false);
-            self.stay_within_share(chunk.nanos)?;
+            self.stay_within_share()?;
         }
         self.counters.rounds.fetch_add(1, Ordering::Relaxed);
-        self.count_cpu();
         Ok(busy)
     }
 
-    /// Pauses so that the time spent touching stays within the share of a CPU.
-    fn stay_within_share(&mut self, busy_nanos: u64) -> Result<(), H::Stop> {
-        let owed = busy_nanos as f64 * (1.0 / self.host.cpu_share() - 1.0);
+    /// Pauses so that the helper's CPU time stays within its share: touches, looks and all else that it does.
+    fn stay_within_share(&mut self) -> Result<(), H::Stop> {
+        let cpu_nanos = self.count_cpu();
+        let used = cpu_nanos.saturating_sub(std::mem::replace(&mut self.reckoned_nanos, cpu_nanos));
+        let owed = used as f64 * (1.0 / self.host.cpu_share() - 1.0);
         self.owed_nanos = self.owed_nanos.saturating_add(owed as u64);
         if self.owed_nanos < SHORTEST_PAUSE_NANOS {
             return Ok(());

@@ -3,12 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::baker::Baker;
+use super::clock::thread_nanos;
 use super::error::BakeError;
 use super::helper_status::HelperStatus;
 use super::perf::RunningPmu;
@@ -83,6 +84,17 @@ pub struct ProcessBakers {
     rank: Option<Rank>,
     running: BTreeMap<u32, BakedProcess>,
     ended: Vec<ProcessReport>,
+    looks: LookTimes,
+}
+
+/// What looking for processes and their memory costs.
+#[derive(Clone, Copy, Debug)]
+struct LookTimes {
+    /// CPU time of all looks.
+    all: Duration,
+    /// Of the last one.
+    last: Duration,
+    started: Instant,
 }
 
 /// A process that is baked.
@@ -95,6 +107,10 @@ struct BakedProcess {
     small_bytes: u64,
 }
 
+/// A look at processes and their memory is made so often, where their share of a CPU allows it.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Part of the share that looks may use.
+const LOOKS_PART: f64 = 0.5;
 /// So many processes that have ended are remembered; of more the first are forgotten.
 const ENDED: usize = 1000;
 
@@ -122,16 +138,48 @@ impl ProcessBakers {
             wanted,
             running: BTreeMap::new(),
             ended: Vec::new(),
+            looks: LookTimes { all: Duration::ZERO, last: Duration::ZERO, started: Instant::now() },
         };
         outside.refresh()?;
         Ok(outside)
     }
 
-    /// Looks anew: for processes, and for their mappings. To be called every second or so. Gives how many are there.
+    /// Looks anew: for processes, and for their mappings. To be called when [`ProcessBakers::until_refresh`] has gone
+    /// by. Gives how many are there.
     ///
     /// # Errors
     /// A control group that is gone.
     pub fn refresh(&mut self) -> Result<usize, BakeError> {
+        let before = thread_nanos();
+        self.look()?;
+        self.looks.last = Duration::from_nanos(thread_nanos().saturating_sub(before));
+        self.looks.all += self.looks.last;
+        self.share_out()?;
+        Ok(self.running.len())
+    }
+
+    /// How long to wait from one refresh to the next: a second, and longer where the last look took so much CPU time
+    /// that looks would use more than half of the share.
+    pub fn until_refresh(&self) -> Duration {
+        LOOK_INTERVAL.max(self.looks.last.div_f64(self.settings.cpu_share * LOOKS_PART))
+    }
+
+    /// Share of a CPU that looks used since the start.
+    pub fn looks_cpu_share(&self) -> f64 {
+        self.looks.all.as_secs_f64() / self.looks.started.elapsed().as_secs_f64().max(1e-9)
+    }
+
+    /// One budget for all that have something to bake: what the looks leave.
+    fn share_out(&self) -> Result<(), BakeError> {
+        let looks = self.looks.last.as_secs_f64() / self.until_refresh().as_secs_f64();
+        let busy = || {
+            self.running.values().filter(|kept| !kept.regions.is_empty()).filter_map(|kept| kept.baker.as_ref().ok())
+        };
+        let share = (self.settings.cpu_share - looks) / busy().count().max(1) as f64;
+        busy().try_for_each(|baker| baker.set_cpu_share(share))
+    }
+
+    fn look(&mut self) -> Result<(), BakeError> {
         let mut pids = self.wanted.pids.clone();
         for comm in &self.wanted.comms {
             pids.extend(named(comm)?);
@@ -169,15 +217,7 @@ impl ProcessBakers {
         for (pid, kept) in &mut self.running {
             kept.refresh(*pid);
         }
-        // One budget for all that have something to bake.
-        let busy = || {
-            self.running.values().filter(|kept| !kept.regions.is_empty()).filter_map(|kept| kept.baker.as_ref().ok())
-        };
-        let share = self.settings.cpu_share / busy().count().max(1) as f64;
-        for baker in busy() {
-            baker.set_cpu_share(share)?;
-        }
-        Ok(self.running.len())
+        Ok(())
     }
 
     /// What became of each process so far: those that ended first, then by number.
@@ -253,7 +293,6 @@ impl BakedProcess {
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
-    use std::time::{Duration, Instant};
 
     use super::*;
 
@@ -321,6 +360,30 @@ mod tests {
         assert!(refused(&"prefetch".parse().expect("settings"), nobody).contains("scan"));
         let group = ProcessSelection { groups: vec!["/nonexistent".into()], ..ProcessSelection::default() };
         assert!(refused(&settings(), group).contains("control group"));
+    }
+
+    /// A look of 0.3 s at a share of a tenth: six seconds to the next, and half of the share for the baker.
+    #[test]
+    fn looks_use_half_of_the_share_at_most() {
+        let settings: Settings = "scan,share=0.1".parse().expect("settings");
+        let wanted = ProcessSelection { comms: vec!["no-such-program".into()], ..ProcessSelection::default() };
+        let mut outside = ProcessBakers::start(&settings, wanted).expect("nobody yet");
+        assert_eq!(outside.until_refresh(), LOOK_INTERVAL);
+        assert!(outside.looks.all > Duration::ZERO && outside.looks_cpu_share() > 0.0);
+        outside.looks.last = Duration::from_millis(300);
+        assert!((outside.until_refresh().as_secs_f64() - 6.0).abs() < 1e-6);
+        outside.running.insert(
+            1,
+            BakedProcess {
+                identity: Identity::of(std::process::id()).expect("this process"),
+                baker: Baker::start(&"mincore".parse().expect("settings"), &[]).map_err(|e| e.to_string()),
+                regions: vec![BakedRegion { start: 0, len: 4096 }],
+                small_bytes: 0,
+            },
+        );
+        outside.share_out().expect("a share");
+        let share = outside.running[&1].baker.as_ref().expect("a baker").cpu_share();
+        assert!((share - 0.05).abs() < 1e-6, "{share}");
     }
 
     #[test]

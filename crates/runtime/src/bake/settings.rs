@@ -79,7 +79,8 @@ pub struct Settings {
     pub sleep: Duration,
     /// Where the helper runs.
     pub placement: Placement,
-    /// At most this share of a CPU is spent touching: above 0, at most 1. Pauses are put in where it would be more.
+    /// The helper uses at most this share of a CPU, by its CPU time: above 0, at most 1. Pauses are put in where it would
+    /// be more.
     pub cpu_share: f64,
 }
 

@@ -78,7 +78,7 @@ impl Heap {
     pub(crate) fn new(options: &HeapOptions) -> Result<Self, HeapError> {
         let every = Partition { name: "bookkeeping".into(), contiguous_pages: 1, ..Partition::default() };
         let bookkeeping = options.bookkeeping.as_ref().unwrap_or(&every);
-        let layout = lay_out(options.page_size, &options.levels, &options.colors, bookkeeping)?;
+        let layout = lay_out(options, bookkeeping)?;
         let area = layout.area;
         for run in &layout.runs {
             area.open(run.vpn, run.pages, options.locked)?;

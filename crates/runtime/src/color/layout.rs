@@ -1,9 +1,10 @@
 //! Which pages each colour of a heap gets, and which the heap's bookkeeping.
 
-use lookaside_machine::{ColorLevel, PageSize, Partition, BOOKKEEPING};
+use lookaside_machine::{ColorLevel, Partition, BOOKKEEPING};
 
 use super::bins::MAX_RUN;
 use super::error::HeapError;
+use super::options::HeapOptions;
 use super::pick::Picker;
 use super::pool::ColorPool;
 use super::reserved_pages::{ReservedPages, LEAST_PAGES, MOST_PAGES};
@@ -35,12 +36,8 @@ pub(crate) struct PoolLayout {
 }
 
 /// Finds pages for all.
-pub(crate) fn lay_out(
-    page_size: PageSize,
-    levels: &[ColorLevel],
-    colors: &[Partition],
-    bookkeeping: &Partition,
-) -> Result<PoolLayout, HeapError> {
+pub(crate) fn lay_out(options: &HeapOptions, bookkeeping: &Partition) -> Result<PoolLayout, HeapError> {
+    let HeapOptions { page_size, levels, colors, .. } = options;
     if colors.is_empty() || colors.len() > MAX_COLORS {
         return Err(HeapError::Asked(format!("{} colours; a heap has 1 to {MAX_COLORS}", colors.len())));
     }
@@ -50,7 +47,7 @@ pub(crate) fn lay_out(
     let mut pages = LEAST_PAGES;
     loop {
         let area = ReservedPages::reserve(pages, page_size.shift(), align)?;
-        match pick_all(&area, levels, colors, bookkeeping, period) {
+        match pick_all(&area, options, bookkeeping, period) {
             Ok((runs, control)) => return Ok(PoolLayout { area, runs, control }),
             Err(Short::Never(why)) => return Err(HeapError::Asked(why)),
             Err(Short::Here(why)) if pages >= MOST_PAGES => return Err(HeapError::Asked(why)),
@@ -81,11 +78,11 @@ type Picked = (Vec<ColorRun>, Vec<u64>);
 
 fn pick_all(
     area: &ReservedPages,
-    levels: &[ColorLevel],
-    colors: &[Partition],
+    options: &HeapOptions,
     bookkeeping: &Partition,
     period: u64,
 ) -> Result<Picked, Short> {
+    let HeapOptions { levels, colors, .. } = options;
     let mut picks = Picks { from: area.first_vpn(), taken: vec![false; area.pages as usize], period };
     let mut runs: Vec<ColorRun> = Vec::new();
     let mut pool_bytes = Vec::new();
@@ -93,6 +90,8 @@ fn pick_all(
     for (color, partition) in colors.iter().enumerate() {
         let mut vpns = picks.of(levels, partition)?;
         vpns.sort_unstable();
+        let asked = if options.runs_as_asked { partition.contiguous_pages } else { u64::MAX };
+        let longest_run = longest_run.min(asked);
         let first = runs.len();
         for vpn in vpns {
             match runs[first..].last_mut() {

@@ -45,6 +45,7 @@ mod options;
 mod pick;
 mod pool;
 mod reserved_pages;
+mod rows;
 mod runs;
 mod shared;
 mod spec;

@@ -3,6 +3,7 @@
 use lookaside_machine::{ColorLevel, PageSize, Partition, Partitions, Share, BOOKKEEPING};
 
 use super::error::HeapError;
+use super::rows::rows;
 
 /// What a heap is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,16 +21,20 @@ pub struct HeapOptions {
     pub checked: bool,
     /// Pages are locked in memory (`mlock`).
     pub locked: bool,
+    /// Pages that happen to follow each other are kept apart beyond what a colour asks for: each run of
+    /// [`Partition::contiguous_pages`] can then be taken whole. Else they make longer runs, for longer requests.
+    pub runs_as_asked: bool,
 }
 
 impl HeapOptions {
     /// The colours of the paper's chapter 3, of the first of `levels`, with M sets and N ways: numbers 0 to M − R − 1
     /// have one set each, of those from R on, and N pages (Equation 3.2: M − R colours); the N from M − R on have R
-    /// contiguous pages, one in each of the sets below R (Equation 3.1, Corollary 1). The bookkeeping lies in set 0;
-    /// with R = 0 in the last, beside that colour.
+    /// contiguous pages in the sets below R (Equation 3.1, Corollary 1): one in each, or, where the level coalesces,
+    /// neighbours in the same. The bookkeeping lies in set 0; with R = 0 in the last, beside that colour.
     ///
     /// # Errors
-    /// There is no level, or R is more than M, or (indexes that are not linear) such runs do not exist.
+    /// There is no level, or R is more than M, or so many runs do not exist, as where R is no multiple of the pages that
+    /// the level coalesces; then the nearest R for which they do is named.
     pub fn paper(page_size: PageSize, levels: Vec<ColorLevel>, reserved_sets: u32) -> Result<Self, HeapError> {
         let Some(level) = levels.first() else { return Err(HeapError::Asked("there is no level to colour".into())) };
         let (sets, ways) = (level.sets, level.ways);
@@ -39,16 +44,19 @@ impl HeapOptions {
                 level.name
             )));
         }
-        let of = |name: String, sets: Vec<u32>, pages: u32, contiguous_pages: u32| Partition {
+        let of = |name: String, pages: u32, contiguous: u32, shares: Vec<Share>| Partition {
             name,
             pages: Some(u64::from(pages)),
-            contiguous_pages: u64::from(contiguous_pages),
-            shares: vec![Share { level: level.name.clone(), sets, ways: Some(pages.div_ceil(contiguous_pages)) }],
+            contiguous_pages: u64::from(contiguous),
+            shares,
         };
-        let small = (reserved_sets..sets).map(|set| of(format!("set {set}"), vec![set], ways, 1));
-        let row: Vec<u32> = (0..reserved_sets).collect();
-        let large = (0..if reserved_sets == 0 { 0 } else { ways })
-            .map(|way| of(format!("row {way}"), row.clone(), reserved_sets, reserved_sets));
+        let one = |set| vec![Share { level: level.name.clone(), sets: vec![set], ways: Some(ways) }];
+        let small = (reserved_sets..sets).map(|set| of(format!("set {set}"), ways, 1, one(set)));
+        let rows = if reserved_sets == 0 { Vec::new() } else { rows(level, reserved_sets)? };
+        let large = rows
+            .into_iter()
+            .enumerate()
+            .map(|(way, shares)| of(format!("row {way}"), reserved_sets, reserved_sets, shares));
         let own = if reserved_sets == 0 { sets - 1 } else { 0 };
         let bookkeeping = Partition {
             name: "bookkeeping".into(),
@@ -63,6 +71,7 @@ impl HeapOptions {
             bookkeeping: Some(bookkeeping),
             checked: false,
             locked: false,
+            runs_as_asked: true,
         })
     }
 
@@ -78,6 +87,7 @@ impl HeapOptions {
             bookkeeping: partitions.partitions.iter().find(is_own).cloned().or_else(|| rest(partitions)),
             checked: false,
             locked: false,
+            runs_as_asked: false,
         }
     }
 }

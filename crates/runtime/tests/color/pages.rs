@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lookaside_machine::{preset, ColorLevel, IndexFn, PageSize, Partitions};
+use lookaside_machine::{preset, presets, ColorLevel, IndexFn, PageSize, Partitions};
 use lookaside_runtime::color::{ColoredHeap, HeapOptions, SharedHeap};
 use proptest::prelude::*;
 
@@ -19,7 +19,8 @@ fn equations_hold(level: &ColorLevel, reserved: u32) {
     // Equation 3.2: M − R colours of up to a page. Corollary 1: N colours beyond.
     let small = m - reserved;
     assert_eq!(heap.colors(), small + if reserved == 0 { 0 } else { n });
-    let set = |vpn: &u64| (vpn % u64::from(m)) as u32;
+    let set = |vpn: &u64| level.set_of(*vpn);
+    let mut reserved_pages = BTreeMap::<u32, u32>::new();
     for color in 0..small {
         let vpns = heap.vpns(color);
         assert_eq!(vpns.len(), n as usize);
@@ -31,12 +32,14 @@ fn equations_hold(level: &ColorLevel, reserved: u32) {
     }
     for color in small..heap.colors() {
         let vpns = heap.vpns(color);
-        assert!(vpns.iter().map(set).eq(0..reserved), "{vpns:?}");
+        vpns.iter().for_each(|vpn| *reserved_pages.entry(set(vpn)).or_default() += 1);
         assert!(vpns.windows(2).all(|pair| pair[1] == pair[0] + 1));
         // Equation 3.1: R pages at most.
         assert!(heap.malloc(reserved as usize * PAGE + 1, color).is_null());
         assert!(!heap.malloc(reserved as usize * PAGE, color).is_null(), "R = {reserved}");
     }
+    // Each reserved set is full, and no other has any of them.
+    assert!(reserved_pages.into_iter().eq((0..reserved).map(|set| (set, n))), "R = {reserved}");
 }
 
 #[test]
@@ -53,6 +56,37 @@ fn equations_hold_for_256_sets() {
     for reserved in [0, 4, 256].into_iter().chain((33..256).step_by(6)) {
         equations_hold(&level, reserved);
     }
+}
+
+/// Of every preset with sets in a data TLB, some R that can be: of a linear index all where nothing is coalesced, and the
+/// multiples of what is; for any other the nearest are named, and are right.
+#[test]
+fn the_equations_hold_for_each_preset() {
+    let mut tried = 0;
+    for name in presets().iter().map(|preset| preset.name) {
+        let machine = preset(name).expect("a preset");
+        let Some(level) = machine.color_levels(PageSize::K4).into_iter().find(|level| level.sets > 1) else { continue };
+        tried += 1;
+        let tlb = machine.tlbs.iter().find(|tlb| tlb.name == level.name).expect("the level");
+        let (coalesced, is_linear) = (tlb.coalesce_pages, tlb.index == IndexFn::Linear);
+        let colors = |reserved: u32| level.sets - reserved + if reserved == 0 { 0 } else { level.ways };
+        let some = [0, 1, 2, 3, 4, 6, 8, 12, level.sets / 2, level.sets - 1, level.sets];
+        for reserved in some.into_iter().filter(|&reserved| reserved <= level.sets && colors(reserved) <= 256) {
+            match HeapOptions::paper(PageSize::K4, vec![level.clone()], reserved) {
+                Ok(_) => equations_hold(&level, reserved),
+                Err(error) => {
+                    assert!(!is_linear || !reserved.is_multiple_of(coalesced), "{name}, R = {reserved}: {error}");
+                    let text = error.to_string();
+                    let nearest = text.rsplit_once("reserve ").expect("what to do").1;
+                    for other in nearest.split(" or ") {
+                        let other = other.parse().expect("a number of sets");
+                        HeapOptions::paper(PageSize::K4, vec![level.clone()], other).expect(&text);
+                    }
+                }
+            }
+        }
+    }
+    assert!(tried > 5);
 }
 
 #[test]

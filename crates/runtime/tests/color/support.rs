@@ -35,5 +35,13 @@ pub fn partition(
 }
 
 pub fn options(levels: Vec<ColorLevel>, colors: Vec<Partition>) -> HeapOptions {
-    HeapOptions { page_size: PageSize::K4, levels, colors, bookkeeping: None, checked: true, locked: false }
+    HeapOptions {
+        page_size: PageSize::K4,
+        levels,
+        colors,
+        bookkeeping: None,
+        checked: true,
+        locked: false,
+        runs_as_asked: false,
+    }
 }

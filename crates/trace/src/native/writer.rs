@@ -4,6 +4,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use lookaside_host::create_file;
+
 use super::encode::ChunkEncoder;
 use super::events::MAX_STREAM;
 use super::file::{self, ChunkRef};
@@ -59,10 +61,10 @@ impl TraceWriter<File> {
     /// Begins a new file at `path`; one that is there already is replaced.
     ///
     /// # Errors
-    /// Where the file can't be made or written.
+    /// Where the file can't be made or written; where another user may have laid a link there ([`create_file`]).
     pub fn create(path: impl AsRef<Path>, info: &TraceInfo) -> Result<Self, TraceError> {
         let what = path.as_ref().display().to_string();
-        let file = File::create(path).map_err(|e| io_error(&what, e))?;
+        let file = create_file(path.as_ref()).map_err(|e| io_error(&what, e))?;
         let mut writer = TraceWriter::unopened(file, what, info)?;
         writer.cut = Some(cut_file);
         writer.write_head()?;
@@ -199,12 +201,13 @@ impl<W: Write> TraceWriter<W> {
         Ok(())
     }
 
-    /// Writes the last chunk and the index, and flushes the output.
+    /// Writes the last chunk and the index, and flushes the output; gives the bytes of the whole.
     ///
     /// # Errors
     /// As [`TraceWriter::write`]. Without the index the file stays readable; readers say that it is missing.
-    pub fn finish(mut self) -> Result<(), TraceError> {
-        self.close()
+    pub fn finish(mut self) -> Result<u64, TraceError> {
+        self.close()?;
+        Ok(self.offset)
     }
 
     fn close(&mut self) -> Result<(), TraceError> {

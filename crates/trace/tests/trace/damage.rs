@@ -143,6 +143,69 @@ fn bytes_taken_out_put_in_and_chunks_doubled() {
     assert_eq!(reader.damage()[0].offset, b as u64);
 }
 
+/// A file of chunks, and where each begins, and the end of the last.
+fn chunks(blocks: &[Block]) -> (Vec<u8>, Vec<usize>) {
+    let mut file = Vec::new();
+    let mut w = TraceWriter::new(&mut file, &info()).unwrap();
+    let mut starts = Vec::new();
+    for b in blocks {
+        starts.push(w.bytes() as usize);
+        w.write(b).unwrap();
+        w.flush().unwrap();
+    }
+    starts.push(w.bytes() as usize);
+    w.finish().unwrap();
+    (file, starts)
+}
+
+/// Its number may be higher than that of the frame before: it counts other accesses.
+#[test]
+fn a_frame_of_another_trace_is_left_out() {
+    let s = sample();
+    let few: Vec<Block> = blocks()
+        .iter()
+        .map(|b| {
+            let mut first = Block { process: 1, thread: 2, ..Block::default() };
+            first.push(b.kind[0], b.addr[0]);
+            first.ip.push(b.ip[0]);
+            first
+        })
+        .collect();
+    let (other, starts) = chunks(&few);
+    // The other's last one, after two accesses, in the place of one after 40.
+    let (at, frame) = (s.starts[4], &other[starts[3]..starts[4]]);
+    let file = [&s.file[..at], frame, &s.file[at..]].concat();
+    let mut reader = NativeReader::new(&file[..], "mixed").unwrap();
+    assert_eq!(items(&drain(&mut reader)), s.all_but(|_| false));
+    let damage = &reader.damage()[0];
+    assert_eq!((damage.offset, damage.len), (at as u64, frame.len() as u64));
+    assert!(damage.reason.contains("is of another trace"), "{damage:?}");
+}
+
+#[test]
+fn what_is_lost_is_counted_to_the_access() {
+    let mut all = blocks();
+    // One without accesses: its loss is told all the same.
+    all[2] = Block { process: 1, thread: 2, events: all[2].events.clone(), ..Block::default() };
+    all[2].events[0].0 = 0;
+    let (file, starts) = chunks(&all);
+    let without = |from: usize, to: usize| {
+        let file = [&file[..starts[from]], &file[starts[to]..]].concat();
+        let mut reader = NativeReader::new(&file[..], "without").unwrap();
+        drain(&mut reader);
+        reader.damage()[0].reason.clone()
+    };
+    assert_eq!(without(2, 3), "1 frames are missing here; 0 accesses lost");
+    assert_eq!(without(1, 2), "1 frames are missing here; 20 accesses lost");
+    assert_eq!(without(0, 3), "3 frames are missing here; 40 accesses lost");
+    let mut cut = NativeReader::new(&file[..starts[2]], "cut").unwrap();
+    drain(&mut cut);
+    assert_eq!(cut.damage()[0].reason, "ends without its index: the recording was cut short after access 40");
+    let mut torn = NativeReader::new(&file[..starts[2] - 1], "torn").unwrap();
+    drain(&mut torn);
+    assert!(torn.damage()[0].reason.ends_with("; what came after access 20 is lost"), "{:?}", torn.damage());
+}
+
 #[test]
 fn both_headers_lost() {
     let s = sample();

@@ -155,6 +155,16 @@ fn champsim_records() {
     assert_eq!(items(&drain(&mut *source)), expected);
     let places: Vec<_> = source.damage().iter().map(|d| (d.offset, d.len)).collect();
     assert_eq!(places, [(64, 64), (192, 10)]);
+    // One flag that is none is enough.
+    for flags in [[2, 0], [0, 2], [1, 255]] {
+        let (mut bytes, expected) = champsim_sample();
+        let mut bad = champsim(0x40_0004, &[0x3000], &[]);
+        bad[8..10].copy_from_slice(&flags);
+        assert!(try_open(&bad, None).is_err(), "{flags:?} is taken for ChampSim's");
+        bytes.splice(64..64, bad);
+        let mut source = try_open(&bytes, Some(Format::ChampSim)).unwrap();
+        assert_eq!(items(&drain(&mut *source)), expected, "{flags:?}");
+    }
 }
 
 /// A drmemtrace record.

@@ -32,12 +32,43 @@ fn conversions_come_back() {
     let read = |n: &str| items(&drain(&mut *open(&name(n)).unwrap()));
     assert_eq!(read("c.txt"), read("a.txt"));
     assert_eq!(read("b.lkt"), read("a.txt"));
-    let losses = convert(&name("b.lkt"), None, &name("d.champsim"), Format::ChampSim).unwrap().champsim.unwrap();
-    assert_eq!((losses.accesses, losses.repeats, losses.events, losses.thread_changes), (4, 3, 1, 1));
     assert!(convert(&name("b.lkt"), None, &name("e"), Format::Lackey).is_err());
     let onto_itself = convert(&name("b.lkt"), None, &name("b.lkt"), Format::Native).unwrap_err();
     assert!(onto_itself.to_string().contains("name another file"), "{onto_itself}");
     assert_eq!(read("b.lkt"), read("a.txt"));
+}
+
+#[test]
+fn champsim_gets_every_access_or_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = |n: &str| dir.path().join(n).display().to_string();
+    let champsim = |text: &str| {
+        std::fs::write(name("a.txt"), text).unwrap();
+        convert(&name("a.txt"), None, &name("d.champsim"), Format::ChampSim)
+    };
+    let whole = "P 5 6\nR 0x1000 8\nW 0x1008 8\nR 0x0 8\nP 5 7\nR 0x2000\nE {\"marker\":{\"text\":\"here\"}}\n";
+    let losses = champsim(whole).unwrap().champsim.unwrap();
+    assert_eq!((losses.accesses, losses.events, losses.thread_changes, losses.zero_addresses), (3, 1, 1, 1));
+    assert!(!losses.is_none() && champsim("R 0x1000 8\n").unwrap().champsim.unwrap().is_none());
+    // A repeat in a column, one in an event, a trace of pages, one of lines, samples.
+    let info = |fields: &str| {
+        let common = "\"recorder\":\"\",\"command\":[],\"filter_log2_classes\":0,\"filter_stores_apart\":false,\
+            \"has_fetches\":false,\"has_ip\":false";
+        format!("T {{{fields},{common}}}\nR 0x1000 8\n")
+    };
+    for text in [
+        "R 0x1000 8\nR 0x2000 8 x=1\n".to_string(),
+        "R 0x1000 8\nE {\"repeats\":{\"addr\":4096,\"count\":1}}\n".to_string(),
+        info("\"granularity\":\"page\",\"sample_period_ns\":0"),
+        info("\"granularity\":\"line\",\"sample_period_ns\":0"),
+        info("\"granularity\":\"byte\",\"sample_period_ns\":1000"),
+    ] {
+        let error = champsim(&text).expect_err(&text).to_string();
+        assert!(error.starts_with(&name("a.txt")) && error.contains("every access"), "{error}");
+        assert!(!std::path::Path::new(&name("d.champsim")).exists(), "{text}");
+        champsim("R 0x1000 8\n").unwrap();
+        std::fs::remove_file(name("d.champsim")).unwrap();
+    }
 }
 
 #[test]

@@ -118,11 +118,11 @@ fn baked(outcome: &WorkloadOutcome, bake: &WorkloadBake, document: &mut Document
         touches => format!(" of {} ns", rate(stats.busy_nanos as f64 / touches as f64)),
     };
     let words = format!(
-        "{} by {settings} on {cpu}: {}, {} touches{each}, {:.0} % of the time",
+        "{} by {settings} on {cpu}: {}, {} touches{each}, {:.0} % of a CPU",
         names.join(", "),
         counted(stats.rounds as usize, "round"),
         short(stats.touches as f64),
-        stats.busy_nanos as f64 / stats.elapsed_nanos.max(1) as f64 * 100.0
+        stats.cpu_nanos as f64 / stats.elapsed_nanos.max(1) as f64 * 100.0
     );
     document.fact("baked", words);
     if settings.starts_with("auto") {

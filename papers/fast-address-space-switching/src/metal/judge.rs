@@ -48,6 +48,26 @@ pub struct Round {
     pub alone_extra_switches_per_kilo_step: f64,
 }
 
+impl RingPoint {
+    /// Whether the rounds tell what a switch takes: it takes some time, so where the interval reaches 0 they tell what else
+    /// ran.
+    pub fn is_told(&self) -> bool {
+        self.switch_ns.low > 0.0
+    }
+}
+
+/// Why the rounds tell nothing as a whole, if so: in more than half of the rings they don't.
+pub(super) fn disturbed(points: &[RingPoint]) -> Option<String> {
+    let untold = points.iter().filter(|point| !point.is_told()).count();
+    (2 * untold > points.len()).then(|| {
+        format!(
+            "in {untold} of {} rings the 95 % interval of a switch reaches 0 ns, so that something else ran in between; \
+             stop what runs beside it, or give --rounds more",
+            points.len()
+        )
+    })
+}
+
 /// Processes against threads in the same ring.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Contrast {
@@ -68,16 +88,22 @@ pub struct Contrast {
     pub of_pages_significant: bool,
 }
 
-/// All rings of complete rounds; `samples` are those of each case, by round.
+/// All rings of complete rounds; `samples` are those of each case, by round. Processes are held against threads where both
+/// tell what a switch takes.
 pub(super) fn judge(cases: &[RingCase], samples: &[Vec<RingSample>], seed: u64) -> (Vec<RingPoint>, Vec<Contrast>) {
     let all: Vec<NetSwitches> = cases
         .iter()
         .filter(|case| case.ring.participants > 1)
         .filter_map(|case| NetSwitches::of(*case, cases, samples))
         .collect();
-    let points = all.iter().filter_map(|net| net.point(seed)).collect();
-    let threads = all.iter().filter(|net| net.case.who == Who::Threads);
-    let contrasts = threads.filter_map(|threads| contrast(threads.case.ring, &all, seed)).collect();
+    let points: Vec<RingPoint> = all.iter().filter_map(|net| net.point(seed)).collect();
+    let is_told = |net: &&NetSwitches| {
+        let RingCase { who, ring } = net.case;
+        points.iter().any(|point: &RingPoint| point.who == who && point.ring == ring && point.is_told())
+    };
+    let told: Vec<&NetSwitches> = all.iter().filter(is_told).collect();
+    let threads = told.iter().filter(|net| net.case.who == Who::Threads);
+    let contrasts = threads.filter_map(|threads| contrast(threads.case.ring, &told, seed)).collect();
     (points, contrasts)
 }
 
@@ -136,7 +162,7 @@ impl NetSwitches<'_> {
     }
 }
 
-fn contrast(ring: Ring, all: &[NetSwitches<'_>], seed: u64) -> Option<Contrast> {
+fn contrast(ring: Ring, all: &[&NetSwitches<'_>], seed: u64) -> Option<Contrast> {
     let of = |who: Who, ring: Ring| {
         let net = all.iter().find(|net| net.case == RingCase { who, ring })?;
         Some(net.switch_ns.as_slice())

@@ -67,8 +67,10 @@ pub struct SwitchReport {
     pub stolen_ms: Option<f64>,
     /// Every ring.
     pub points: Vec<RingPoint>,
-    /// Processes against threads.
+    /// Processes against threads, in rings in which both tell what a switch takes; none where it was disturbed.
     pub contrasts: Vec<Contrast>,
+    /// Why nothing can be told, as too much else ran; `None`: it can.
+    pub disturbed: Option<String>,
     /// Why no compartments by protection keys took part; `None`: they did.
     pub no_compartments: Option<String>,
     /// Why it ended early.
@@ -149,6 +151,8 @@ fn measured(
     let wall_ms = began.elapsed().as_secs_f64() * 1e3;
     progress("intervals");
     let (points, contrasts) = judge::judge(&cases, &samples, options.seed);
+    let disturbed = judge::disturbed(&points);
+    let contrasts = if disturbed.is_some() { Vec::new() } else { contrasts };
     Ok(SwitchReport {
         version: env!("CARGO_PKG_VERSION").into(),
         facts: MachineFacts::here(),
@@ -162,6 +166,7 @@ fn measured(
         stolen_ms,
         points,
         contrasts,
+        disturbed,
         no_compartments,
         early,
     })

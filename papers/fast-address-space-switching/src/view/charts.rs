@@ -74,10 +74,10 @@ fn distinct<T: Ord>(report: &SwitchReport, benchmark: Benchmark, of: impl Fn(&Ri
     all
 }
 
-/// A switch in a ring, at this place; no number where the ring was not measured.
+/// A switch in a ring, at this place; no number where the ring does not tell it.
 fn switch(report: &SwitchReport, who: Who, ring: Ring, x: u64) -> Dot {
     let is_it = |point: &&RingPoint| point.who == who && point.ring == ring;
-    match report.points.iter().find(is_it).map(|point| point.switch_ns) {
+    match report.points.iter().filter(|point| point.is_told()).find(is_it).map(|point| point.switch_ns) {
         Some(ns) => Dot::new(x as f64, ns.value).between(ns.low, ns.high),
         None => Dot::new(x as f64, f64::NAN),
     }

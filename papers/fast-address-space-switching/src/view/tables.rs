@@ -28,8 +28,8 @@ pub(super) fn lat_ctx(report: &SwitchReport) -> Table {
             Cell::count(contrast.ring.size),
             pages(contrast.ring.pages).into(),
             nanoseconds(processes.alone_ns.value),
-            nanoseconds(threads.switch_ns.value),
-            nanoseconds(processes.switch_ns.value),
+            told(threads),
+            told(processes),
             marked(&contrast.over_threads_ns, contrast.significant),
             interval(&contrast.over_threads_ns).into(),
             Cell::optional(contrast.ratio, |ratio| Cell::number(ratio.value, format!("{:.2}", ratio.value))),
@@ -148,7 +148,7 @@ pub(super) fn points(report: &SwitchReport) -> Table {
             pages,
             nanoseconds(point.step_ns.value),
             nanoseconds(point.alone_ns.value),
-            nanoseconds(point.switch_ns.value),
+            told(point),
             interval(&point.switch_ns).into(),
             Cell::rate(point.extra_switches_per_kilo_step),
             Cell::rate(point.most_extra_switches_per_kilo_step),
@@ -173,7 +173,15 @@ fn ring(ring: &Ring) -> [Cell; 5] {
 
 /// A switch in that ring.
 fn switch(report: &SwitchReport, like: &Contrast, who: Who) -> Cell {
-    Cell::optional(report.point(like, who), |point: &RingPoint| nanoseconds(point.switch_ns.value))
+    Cell::optional(report.point(like, who), told)
+}
+
+/// What a switch takes, where the rounds tell.
+fn told(point: &RingPoint) -> Cell {
+    match point.is_told() {
+        true => nanoseconds(point.switch_ns.value),
+        false => "can't tell".into(),
+    }
 }
 
 fn nanoseconds(x: f64) -> Cell {

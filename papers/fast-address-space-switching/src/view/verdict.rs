@@ -11,6 +11,9 @@ pub(super) fn sentences(report: &SwitchReport) -> Vec<String> {
     if report.rounds == 0 {
         return vec!["Verdict: no round is complete: there is nothing to say.".into()];
     }
+    if let Some(why) = &report.disturbed {
+        return vec![format!("Verdict: can't tell: {why}.")];
+    }
     let mut lines: Vec<String> = [
         of_address_spaces(report),
         of_keys(report),
@@ -64,7 +67,7 @@ fn of_keys(report: &SwitchReport) -> Option<String> {
     let all: Vec<(&RingPoint, KeyUse)> = report
         .points
         .iter()
-        .filter(|point| point.ring.benchmark == Benchmark::LatCtx)
+        .filter(|point| point.ring.benchmark == Benchmark::LatCtx && point.is_told())
         .filter_map(|point| Some((point, point.keys?)))
         .collect();
     let least = all.iter().map(|(point, _)| point.ring.size).min()?;

@@ -12,8 +12,8 @@ use lookaside_report::json;
 
 use crate::args::experiment::Switch;
 
-/// Measures, prints, writes. Exit code 1 where it broke off, or no round was complete in time; 128 + the signal where
-/// it was interrupted.
+/// Measures, prints, writes. Exit code 1 where it broke off, no round was complete in time, or so much else ran that the
+/// rounds tell nothing; 128 + the signal where it was interrupted.
 pub fn run(args: &Switch) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     args.output.check()?;
@@ -27,6 +27,7 @@ pub fn run(args: &Switch) -> Result<u8, Failure> {
     args.output.write(&view(&report), &json::document(SWITCH_SCHEMA, &report), &style(None))?;
     match &report.early {
         Some(Early::Interrupted) => Ok(interrupt.code()),
+        Some(Early::Time(_)) | None if report.disturbed.is_some() => Ok(NOT_CLEAN),
         Some(Early::Time(_)) if report.rounds > 0 => Ok(0),
         Some(Early::Time(_)) => Ok(NOT_CLEAN),
         Some(Early::Failed(why)) => Err(Failure { line: format!("broke off: {why}"), code: NOT_CLEAN }),

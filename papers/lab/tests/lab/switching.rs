@@ -41,6 +41,11 @@ fn grouped(arguments: &[&str]) -> Command {
     command
 }
 
+/// The exit code of a whole measurement.
+fn code(report: &Value) -> Option<i32> {
+    Some(if report["disturbed"].is_null() { 0 } else { 1 })
+}
+
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
@@ -61,9 +66,9 @@ fn every_ring_is_in_all_reports_and_no_process_is_left() {
     let group = child.id();
     let output = child.wait_with_output().expect("ended");
     assert_eq!(of_group(group), Vec::<PathBuf>::new());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 
     let report = valid_json(&std::fs::read_to_string(&json).expect("read"));
+    assert_eq!(output.status.code(), code(&report), "{}", stderr(&output));
     assert_eq!(
         (&report["schema"], &report["rounds"], &report["early"]),
         (&"lookaside-switch/1".into(), &5.into(), &Value::Null)
@@ -75,7 +80,11 @@ fn every_ring_is_in_all_reports_and_no_process_is_left() {
     let rings = 2 * (1 + kinds) + 4 * kinds;
     // Compartments, where there are keys, have base pages only.
     let of_compartments = if report["no_compartments"].is_null() { 2 * 2 + 4 } else { 0 };
-    assert_eq!((list("points").len() as u64, list("contrasts").len() as u64), (2 * rings + of_compartments, rings));
+    assert_eq!(list("points").len() as u64, 2 * rings + of_compartments);
+    // Beside other load a ring may not tell what a switch takes, and is then held against nothing.
+    let all_told = list("points").iter().all(|point| number(&point["switch_ns"]["low"]) > 0.0);
+    let contrasts = list("contrasts").len() as u64;
+    assert!(if all_told { contrasts == rings } else { contrasts < rings || of_compartments > 0 }, "{contrasts}");
     for point in list("points") {
         ["step_ns", "alone_ns", "switch_ns"].into_iter().for_each(|name| assert_figure(&point[name]));
         assert_eq!(point["rounds"].as_array().map(Vec::len), Some(5));
@@ -90,19 +99,15 @@ fn every_ring_is_in_all_reports_and_no_process_is_left() {
         let figure = &contrast["over_threads_ns"];
         assert!(number(&figure["low"]) <= number(&figure["high"]), "{contrast}");
         let grown = contrast["benchmark"] == "extreme" && contrast["size"] == 64;
-        assert_eq!(contrast["of_pages_ns"].is_null(), !grown, "{contrast}");
+        assert!(contrast["of_pages_ns"].is_null() != grown || !all_told, "{contrast}");
     }
 
     let text = flat(&stdout(&output));
-    for said in [
-        "lat_ctx: ",
-        "extreme: ",
-        "5 rounds",
-        "protection keys",
-        "mitigations ",
-        "switches beside those that hand over the token",
-        "Verdict: ",
-    ] {
+    assert_eq!(text.contains("Verdict: can't tell"), !report["disturbed"].is_null(), "{text}");
+    assert!(contrasts == 0 || text.contains("lat_ctx: ") || text.contains("extreme: "), "{text}");
+    for said in
+        ["5 rounds", "protection keys", "mitigations ", "switches beside those that hand over the token", "Verdict: "]
+    {
         assert!(text.contains(said), "{said:?} is not in\n{text}");
     }
     let page = std::fs::read_to_string(&html).expect("read");
@@ -114,8 +119,8 @@ fn every_ring_is_in_all_reports_and_no_process_is_left() {
 #[test]
 fn json_to_standard_output_is_in_place_of_the_text() {
     let output = run(&[&LEAST[..], &["1", "--rounds", "1", "--seed", "7", "--json"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let report = json(&output);
+    assert_eq!(output.status.code(), code(&report), "{}", stderr(&output));
     assert_eq!(
         (&report["seed"], &report["rounds"], &report["points"][0]["participants"]),
         (&7.into(), &1.into(), &3.into())
@@ -181,8 +186,8 @@ fn an_interrupt_keeps_complete_rounds_and_ends_all_processes() {
 #[test]
 fn time_that_is_over_keeps_complete_rounds() {
     let output = run(&[&LEAST[..], &["1,64", "--rounds", "10000", "--time", "2", "--json"]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let report = json(&output);
+    assert_eq!(output.status.code(), code(&report), "{}", stderr(&output));
     let rounds = report["rounds"].as_u64().expect("a number");
     assert!(
         0 < rounds && rounds < 10_000 && report["early"] == serde_json::json!({ "time": 2 }),

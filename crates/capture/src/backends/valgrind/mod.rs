@@ -93,6 +93,9 @@ fn recorder(
         // Before all else: no options from the user's `.valgrindrc` and `VALGRIND_OPTS`, which are for other tools.
         .arg("--command-line-only=yes")
         .args(["--tool=lookaside", "-q", "--vgdb=no", "--trace-children=yes", "--default-suppressions=no"])
+        // A handler that lets a faulting access through (a collector's barrier) has the registers go on as they were: all
+        // are right at each access, not those alone that unwind the stack.
+        .arg("--vex-iropt-register-updates=allregs-at-mem-access")
         // Until the tool has found the memory for messages.
         .arg("--log-file=/dev/null")
         .arg(format!("--granularity={granularity}"))

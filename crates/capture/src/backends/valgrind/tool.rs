@@ -17,7 +17,7 @@ macro_rules! source {
 }
 
 /// The tool's source: the installed `lookaside` needs no source tree.
-const SOURCES: [(&str, &str); 13] = [
+const SOURCES: [(&str, &str); 14] = [
     source!("lookaside.h"),
     source!("log.h"),
     source!("generate.h"),
@@ -27,6 +27,7 @@ const SOURCES: [(&str, &str); 13] = [
     source!("window.c"),
     source!("wire.c"),
     source!("events.c"),
+    source!("exec.c"),
     source!("instrument.c"),
     source!("flow.c"),
     source!("waits.c"),
@@ -38,7 +39,8 @@ const FLAGS: &str = "-O2 -std=gnu99 -fno-stack-protector -fno-strict-aliasing -f
 /// Valgrind's own load address, out of the program's way.
 const TOOL_FLAGS: &str = "-fno-pie -no-pie -static -nodefaultlibs -nostartfiles -u _start -Wl,--build-id=none \
     -Wl,-Ttext-segment=0x58000000 -Wl,--wrap=vgPlain_kill_self -Wl,--wrap=vgModuleLocal_read_debuginfo_dwarf3 \
-    main.c filter.c window.c wire.c events.c instrument.c flow.c waits.c";
+    -Wl,--wrap=vgPlain_should_we_trace_this_child -Wl,--wrap=vgPlain_do_syscall \
+    main.c filter.c window.c wire.c events.c exec.c instrument.c flow.c waits.c";
 const PRELOAD_FLAGS: &str = "-fPIC -shared -nodefaultlibs -nostartfiles -Wl,-z,interpose,-z,initfirst preload.c";
 const EXECUTABLE: &str = "lookaside-amd64-linux";
 const PRELOAD: &str = "vgpreload_lookaside-amd64-linux.so";

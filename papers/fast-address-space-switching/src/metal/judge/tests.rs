@@ -119,3 +119,34 @@ fn disturbed_rounds_are_told() {
         assert_eq!(point.ring.pages, PageKind::Base);
     }
 }
+
+/// One that some rounds found faster than the work alone tells nothing, and is held against nothing; nor is the whole, where
+/// more than half of the rings are so.
+#[test]
+fn what_else_ran_is_not_taken_for_a_switch() {
+    let cases = cases(&options(), false, false);
+    let judged = |disturbed: &dyn Fn(&RingCase) -> bool| {
+        let of = |case: &RingCase| {
+            let off = |round: u32| {
+                if disturbed(case) && case.ring.participants > 1 {
+                    [-9e3, 4e3][round as usize % 2]
+                } else {
+                    0.0
+                }
+            };
+            (0..6).map(|round| sample(step_ns(case) + off(round), None)).collect()
+        };
+        let samples: Vec<Vec<RingSample>> = cases.iter().map(of).collect();
+        judge(&cases, &samples, 1)
+    };
+    let (points, all) = judged(&|_| false);
+    assert!(points.iter().all(RingPoint::is_told) && disturbed(&points).is_none());
+    let first = cases.iter().find(|case| case.ring.participants > 1).copied().expect("a ring");
+    let (points, contrasts) = judged(&|case| *case == first);
+    assert_eq!(points.iter().filter(|point| !point.is_told()).count(), 1);
+    assert!(contrasts.len() < all.len() && disturbed(&points).is_none());
+    let (points, contrasts) = judged(&|_| true);
+    assert!(contrasts.is_empty());
+    let why = disturbed(&points).expect("all are disturbed");
+    assert!(why.starts_with(&format!("in {0} of {0} rings", points.len())), "{why}");
+}

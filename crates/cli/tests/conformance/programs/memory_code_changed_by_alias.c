@@ -1,0 +1,21 @@
+// Code that ran already and is changed through another mapping of the same page runs as changed.
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int main(void)
+{
+    unsigned char code[] = { 0xb8, 0, 0, 0, 0, 0xc3 }; /* mov eax, value; ret */
+    int wrong = 0, file = memfd_create("code", MFD_CLOEXEC);
+    ftruncate(file, 4096);
+    unsigned char *writable = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    unsigned char *runs = mmap(0, 4096, PROT_READ | PROT_EXEC, MAP_SHARED, file, 0);
+    for (int value = 0; value < 20; value++) {
+        memcpy(code + 1, &value, 4);
+        memcpy(writable, code, sizeof code);
+        __builtin___clear_cache((char *)runs, (char *)runs + sizeof code);
+        wrong += ((int (*)(void))runs)() != value;
+    }
+    printf("wrong %d\n", wrong);
+}
