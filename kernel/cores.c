@@ -7,7 +7,6 @@
 
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
-#include <linux/kprobes.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/percpu.h>
@@ -19,6 +18,7 @@
 
 #include "cores.h"
 #include "events.h"
+#include "guard.h"
 #include "lockdown.h"
 #include "lookaside.h"
 
@@ -111,7 +111,9 @@ static long fill_here(void *arg)
 	kthread_use_mm(wish->held.mm);
 	local_irq_save(flags);
 	/* If it goes from here on, cores_drop() waits for us. */
-	if (!READ_ONCE(*wish->gone)) {
+	if (!guard_saw(wish->held.mm)) {
+		err = -EOPNOTSUPP;
+	} else if (!READ_ONCE(*wish->gone)) {
 		h = this_cpu_ptr(&held[wish->entry]);
 		*h = wish->held;
 		err = fill(wish->entry, h);
@@ -129,15 +131,13 @@ static void drop_here(void *entry)
 	h->mm = NULL;
 }
 
-/* Takes out what a core has, by itself, as it is switched off. */
-static int drop_all(unsigned int cpu)
+/* On a core that is to be switched off. */
+static int leave_core(unsigned int cpu)
 {
 	unsigned long flags;
-	unsigned int i;
 
 	local_irq_save(flags);
-	for (i = 0; i < LOOKASIDE_LOCKABLE; i++)
-		drop_here(&i);
+	cores_drop_here();
 	local_irq_restore(flags);
 	return 0;
 }
@@ -179,21 +179,10 @@ void cores_count(unsigned int entry, u32 *cores, u32 *seen)
 	}
 }
 
-/* A core is about to run in another memory: the kernel's check_and_switch_context(memory, task). */
-static int before_switch(struct kretprobe_instance *probe, struct pt_regs *regs)
+void cores_switched(struct mm_struct *mm)
 {
-	*(struct mm_struct **)probe->data = (struct mm_struct *)regs->ARM_r0;
-	return 0;
-}
-
-/* It has another now, and perhaps an ASID that was another's before. Nothing of it was used yet. */
-static int after_switch(struct kretprobe_instance *probe, struct pt_regs *regs)
-{
-	struct mm_struct *mm = *(struct mm_struct **)probe->data;
-	unsigned long flags;
 	unsigned int i;
 
-	local_irq_save(flags);
 	for (i = 0; i < LOOKASIDE_LOCKABLE; i++) {
 		struct held *h = this_cpu_ptr(&held[i]);
 
@@ -204,18 +193,19 @@ static int after_switch(struct kretprobe_instance *probe, struct pt_regs *regs)
 		else if (h->mm == mm && (!h->in || h->asid != ASID(mm)))
 			fill(i, h);
 	}
-	local_irq_restore(flags);
-	return 0;
 }
-NOKPROBE_SYMBOL(before_switch);
-NOKPROBE_SYMBOL(after_switch);
 
-static struct kretprobe switch_probe = {
-	.kp.symbol_name	= "check_and_switch_context",
-	.entry_handler	= before_switch,
-	.handler	= after_switch,
-	.data_size	= sizeof(struct mm_struct *),
-};
+bool cores_drop_here(void)
+{
+	bool any = false;
+	unsigned int i;
+
+	for (i = 0; i < LOOKASIDE_LOCKABLE; i++) {
+		any |= !!this_cpu_read(held[i].mm);
+		drop_here(&i);
+	}
+	return any;
+}
 
 static void check_here(void *failed)
 {
@@ -225,7 +215,7 @@ static void check_here(void *failed)
 		WRITE_ONCE(*(int *)failed, err);
 }
 
-int cores_init(void)
+int cores_init(void (*missed)(void))
 {
 	int err = 0;
 
@@ -233,16 +223,13 @@ int cores_init(void)
 	on_each_cpu(check_here, &err, 1);
 	if (err)
 		return err;
-	switch_probe.maxactive = 2 * num_possible_cpus();
-	err = register_kretprobe(&switch_probe);
-	if (err) {
-		pr_warn("no page can be locked: no probe of %s (%d)\n", switch_probe.kp.symbol_name, err);
-		return -EOPNOTSUPP;
-	}
-	hotplug = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "lookaside:lock", NULL, drop_all);
+	err = guard_init(missed);
+	if (err)
+		return err;
+	hotplug = cpuhp_setup_state_nocalls(CPUHP_AP_ONLINE_DYN, "lookaside:lock", NULL, leave_core);
 	if (hotplug < 0) {
 		pr_warn("no page can be locked: cores that are switched off do not tell (%d)\n", hotplug);
-		unregister_kretprobe(&switch_probe);
+		guard_exit();
 		return -EOPNOTSUPP;
 	}
 	if (events_only)
@@ -253,6 +240,6 @@ int cores_init(void)
 void cores_exit(void)
 {
 	cpuhp_remove_state_nocalls(hotplug);
-	unregister_kretprobe(&switch_probe);
+	guard_exit();
 	lockdown_record_exit();
 }

@@ -5,6 +5,7 @@
 #include <linux/compat.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/kernel.h>
 #include <linux/magic.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -103,9 +104,23 @@ static void __init init_parts(void)
 {
 	int lock = lookaside_lock_init();
 	int migrate = lookaside_migrate_init();
+	const char *const missing[] = {
+		IS_ENABLED(CONFIG_64BIT) ? NULL : "walking (32 bits)",
+		!lock ? NULL : lock == -ENODEV ?
+			"locking (no Cortex-A9, or its secure world has the register)" :
+			"locking (not by this kernel)",
+		!migrate ? NULL : migrate == -ENODEV ?
+			"migration and TLB dumps (no Cortex-A7, or its secure world has the registers)" :
+			"migration and TLB dumps (not by this kernel)",
+	};
+	unsigned int i, len = 0;
+	char line[200];
 
-	if (lock && migrate && (lock == -ENODEV || migrate == -ENODEV))
-		pr_info("no TLB is locked or read: neither Cortex-A9 nor A7, or their secure world has the registers\n");
+	for (i = 0; i < ARRAY_SIZE(missing); i++)
+		if (missing[i])
+			len += scnprintf(line + len, sizeof(line) - len, "%s%s", len ? ", " : "", missing[i]);
+	/* There is always something: no processor has all of it. */
+	pr_info("not supported: %s\n", line);
 }
 
 static void exit_parts(void)

@@ -4,6 +4,7 @@
 #define LOOKASIDE_INTERNAL_H
 
 #include <linux/errno.h>
+#include <linux/kconfig.h>
 #include <linux/mm_types.h>
 
 #include "lookaside.h"
@@ -21,16 +22,18 @@ static inline long lookaside_walk(void __user *user)
 }
 #endif
 
+/* Inits give 0, or why it can never be done: -ENODEV for another processor. */
+#define NOT_BUILT	(IS_ENABLED(CONFIG_ARM) ? -EOPNOTSUPP : -ENODEV)
+
 /* lock.c */
 #ifdef LOOKASIDE_LOCKDOWN
-/* 0, or why it can never be done: -ENODEV for another processor. */
 int lookaside_lock_init(void);
 void lookaside_lock_exit(void);
 long lookaside_lock(unsigned int cmd, void __user *user);
 #else
 static inline int lookaside_lock_init(void)
 {
-	return -EOPNOTSUPP;
+	return NOT_BUILT;
 }
 
 static inline void lookaside_lock_exit(void)
@@ -52,7 +55,7 @@ long lookaside_dump(void __user *user);
 #else
 static inline int lookaside_migrate_init(void)
 {
-	return -EOPNOTSUPP;
+	return NOT_BUILT;
 }
 
 static inline void lookaside_migrate_exit(void)

@@ -9,58 +9,73 @@
  * uses a translation that is not his or not true any more,
  * - an entry is taken out before its page's mapping changes (MMU notifier);
  * - an entry is taken out before another process runs under its ASID, and is
- *   filled anew when its own has got another one (probe of the switch).
+ *   filled anew when its own has got another one (guard.c);
+ * - all are taken out if a core changed its process and nobody said so.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/capability.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
-#include <linux/mutex.h>
 #include <linux/sched/mm.h>
+#include <linux/spinlock.h>
 #include <linux/uaccess.h>
+#include <linux/wait.h>
 #include <linux/workqueue.h>
 
 #include "cores.h"
+#include "guard.h"
 #include "internal.h"
 
 /* What an entry is for. */
 static struct slot {
-	struct mmu_interval_notifier notifier;
+	/* slots_lock */
+	enum { FREE, FILLING, LOCKED } state;
+	struct mm_struct *mm;
 	unsigned long addr;
-	bool used;		/* slots_mutex */
-	bool gone;		/* its mapping has changed, or is about to */
+	/* Its page is not to be locked, or not any more: @leave gives it back. */
+	bool gone;
+	struct mmu_interval_notifier notifier;
+	struct work_struct leave;
 } slots[LOOKASIDE_LOCKABLE];
-static DEFINE_MUTEX(slots_mutex);
+#define for_each_slot(slot)	for (slot = slots; slot < slots + LOOKASIDE_LOCKABLE; slot++)
+/* Nothing is waited for under it: a process whose memory is locked for long holds up nobody else. */
+static DEFINE_SPINLOCK(slots_lock);
+/* An entry was given back. */
+static DECLARE_WAIT_QUEUE_HEAD(left);
 /* Why nothing can be locked, or 0. */
 static int unable;
 
-/* Gives an entry back. */
-static void release(struct slot *slot)
+static bool is_leaving(const struct slot *slot)
 {
+	return slot->state == LOCKED && READ_ONCE(slot->gone);
+}
+
+static void give_back(struct slot *slot)
+{
+	spin_lock(&slots_lock);
+	slot->state = FREE;
+	spin_unlock(&slots_lock);
+	wake_up_all(&left);
+}
+
+/* Has work of its own for each: what one process is waited for holds up no other's. */
+static void leave(struct work_struct *work)
+{
+	struct slot *slot = container_of(work, struct slot, leave);
+	bool leaves;
+
+	spin_lock(&slots_lock);
+	leaves = is_leaving(slot);
+	spin_unlock(&slots_lock);
+	if (!leaves)
+		return;
 	cores_drop(slot - slots);
 	mmu_interval_notifier_remove(&slot->notifier);
-	slot->used = false;
-	slot->gone = false;
+	give_back(slot);
 }
 
-/* Gives back what is of no use any more. */
-static void reap(void)
-{
-	unsigned int i;
-
-	lockdep_assert_held(&slots_mutex);
-	for (i = 0; i < LOOKASIDE_LOCKABLE; i++)
-		if (slots[i].used && READ_ONCE(slots[i].gone))
-			release(&slots[i]);
-}
-
-static void reap_later(struct work_struct *work)
-{
-	mutex_lock(&slots_mutex);
-	reap();
-	mutex_unlock(&slots_mutex);
-}
-static DECLARE_WORK(reaper, reap_later);
-
-/* The page's mapping is about to change, or the process to end. Cannot wait for slots_mutex. */
+/* The page's mapping is about to change, or the process to end. Cannot wait for anybody. */
 static bool changing(struct mmu_interval_notifier *notifier,
 		     const struct mmu_notifier_range *range, unsigned long seq)
 {
@@ -69,7 +84,7 @@ static bool changing(struct mmu_interval_notifier *notifier,
 	mmu_interval_set_seq(notifier, seq);
 	WRITE_ONCE(slot->gone, true);
 	cores_drop(slot - slots);
-	schedule_work(&reaper);
+	schedule_work(&slot->leave);
 	return true;
 }
 
@@ -77,45 +92,100 @@ static const struct mmu_interval_notifier_ops notifier_ops = {
 	.invalidate = changing,
 };
 
-/* The slot of a page that is locked, or NULL. */
+/* Gives all back, whether there were any; from any context. */
+static bool unlock_all(void)
+{
+	struct slot *slot;
+	bool any = false;
+
+	for_each_slot(slot) {
+		any |= READ_ONCE(slot->state) != FREE && !READ_ONCE(slot->gone);
+		WRITE_ONCE(slot->gone, true);
+		schedule_work(&slot->leave);
+	}
+	return any;
+}
+
+/* Somebody may have run under an entry's ASID: none is trusted. */
+static void missed(void)
+{
+	if (unlock_all())
+		pr_warn_ratelimited("all pages are unlocked: a core changed its process without the probe's knowing\n");
+}
+
+/* The slot of a page that is locked, or is to be; or NULL. */
 static struct slot *find(const struct mm_struct *mm, unsigned long addr)
 {
-	unsigned int i;
+	struct slot *slot;
 
-	for (i = 0; i < LOOKASIDE_LOCKABLE; i++)
-		if (slots[i].used && slots[i].notifier.mm == mm &&
-		    slots[i].addr == addr)
-			return &slots[i];
+	for_each_slot(slot)
+		if (slot->state != FREE && !is_leaving(slot) && slot->mm == mm && slot->addr == addr)
+			return slot;
 	return NULL;
 }
 
-static struct slot *find_unused(void)
+/* A free one; NULL: one is about to be given back; or an error pointer. */
+static struct slot *find_free(void)
 {
-	unsigned int i;
+	struct slot *slot, *found = ERR_PTR(-ENOSPC);
 
-	for (i = 0; i < LOOKASIDE_LOCKABLE; i++)
-		if (!slots[i].used)
-			return &slots[i];
-	return NULL;
+	for_each_slot(slot) {
+		if (slot->state == FREE)
+			return slot;
+		if (is_leaving(slot))
+			found = NULL;
+	}
+	return found;
 }
 
-static int lock_in(struct slot *slot, struct mm_struct *mm)
+/* The same, taken for a page. */
+static struct slot *take(struct mm_struct *mm, unsigned long addr)
 {
-	struct vm_area_struct *vma;
-	int err = -ENXIO;
+	struct slot *slot;
 
-	/* Of changes under way already we are not told: they have to be over. */
-	mmu_interval_read_begin(&slot->notifier);
-	if (mmap_read_lock_killable(mm))
+	spin_lock(&slots_lock);
+	slot = find(mm, addr) ? ERR_PTR(-EEXIST) : find_free();
+	if (!IS_ERR_OR_NULL(slot)) {
+		slot->state = FILLING;
+		slot->mm = mm;
+		slot->addr = addr;
+		WRITE_ONCE(slot->gone, false);
+	}
+	spin_unlock(&slots_lock);
+	return slot;
+}
+
+/* From then on changes of the page's mapping are told. With mmap_lock, if it is 0. */
+static int watch(struct slot *slot)
+{
+	int err;
+
+	if (mmap_write_lock_killable(slot->mm))
 		return -EINTR;
-	vma = find_vma(mm, slot->addr);
+	err = mmu_interval_notifier_insert_locked(&slot->notifier, slot->mm, slot->addr,
+						  PAGE_SIZE, &notifier_ops);
+	if (err) {
+		mmap_write_unlock(slot->mm);
+		/* Any signal ends that. Nothing was done: the call begins anew behind the handler. */
+		return err == -EINTR ? -ERESTARTNOINTR : err;
+	}
+	mmap_write_downgrade(slot->mm);
+	/* Of changes under way already we are not told: those that need no mmap_lock. They have to be over. */
+	mmu_interval_read_begin(&slot->notifier);
+	return 0;
+}
+
+/* With mmap_lock. */
+static int fill(struct slot *slot)
+{
+	struct vm_area_struct *vma = find_vma(slot->mm, slot->addr);
+
 	/* Reading what is a device's may do something. */
-	if (vma && vma->vm_start <= slot->addr &&
-	    !(vma->vm_flags & (VM_IO | VM_PFNMAP | VM_HUGETLB)))
-		err = cores_fill(slot - slots, mm, slot->addr,
-				 vma->vm_flags & VM_WRITE, &slot->gone);
-	mmap_read_unlock(mm);
-	return err ?: READ_ONCE(slot->gone) ? -EAGAIN : 0;
+	if (!vma || vma->vm_start > slot->addr ||
+	    vma->vm_flags & (VM_IO | VM_PFNMAP | VM_HUGETLB))
+		return -ENXIO;
+	return cores_fill(slot - slots, slot->mm, slot->addr,
+			  vma->vm_flags & VM_WRITE, &slot->gone);
 }
 
 static int lock_page_of(struct mm_struct *mm, struct lookaside_lock *arg)
@@ -123,55 +193,73 @@ static int lock_page_of(struct mm_struct *mm, struct lookaside_lock *arg)
 	struct slot *slot;
 	int err;
 
-	if (find(mm, arg->addr))
-		return -EEXIST;
-	slot = find_unused();
-	if (!slot)
-		return -ENOSPC;
-	slot->addr = arg->addr;
-	err = mmu_interval_notifier_insert(&slot->notifier, mm, slot->addr,
-					   PAGE_SIZE, &notifier_ops);
-	/* Any signal ends that. Nothing was done: the call begins anew behind the handler. */
+	err = wait_event_killable(left, (slot = take(mm, arg->addr)));
 	if (err)
-		return err == -EINTR ? -ERESTARTNOINTR : err;
-	slot->used = true;
-	err = lock_in(slot, mm);
+		return -EINTR;
+	if (IS_ERR(slot))
+		return PTR_ERR(slot);
+	err = watch(slot);
+	if (err) {
+		give_back(slot);
+		return err;
+	}
+	err = fill(slot);
+	mmap_read_unlock(mm);
 	arg->entry = slot - slots;
-	cores_count(slot - slots, &arg->cores, &arg->seen);
-	if (err)
-		release(slot);
+	cores_count(arg->entry, &arg->cores, &arg->seen);
+	if (err) {
+		cores_drop(arg->entry);
+		WRITE_ONCE(slot->gone, true);
+	}
+	spin_lock(&slots_lock);
+	slot->state = LOCKED;
+	if (is_leaving(slot)) {
+		err = err ?: -EAGAIN;
+		schedule_work(&slot->leave);
+	}
+	spin_unlock(&slots_lock);
 	return err;
 }
 
-static int unlock_page_of(struct mm_struct *mm, struct lookaside_lock *arg)
+static int unlock_page_of(const struct mm_struct *mm, struct lookaside_lock *arg)
 {
-	struct slot *slot = find(mm, arg->addr);
+	struct slot *slot;
 
-	if (!slot)
+	spin_lock(&slots_lock);
+	slot = find(mm, arg->addr);
+	if (!slot || slot->state != LOCKED) {
+		spin_unlock(&slots_lock);
 		return -ENOENT;
+	}
 	arg->entry = slot - slots;
-	cores_count(slot - slots, &arg->cores, &arg->seen);
-	release(slot);
-	return 0;
+	cores_count(arg->entry, &arg->cores, &arg->seen);
+	WRITE_ONCE(slot->gone, true);
+	schedule_work(&slot->leave);
+	spin_unlock(&slots_lock);
+	/* It is done also without us. */
+	return wait_event_killable(left, !is_leaving(slot)) ? -EINTR : 0;
 }
 
 static void list(const struct mm_struct *mm, struct lookaside_locks *arg)
 {
 	struct lookaside_locked *page;
-	unsigned int i;
+	struct slot *slot;
 
 	arg->count = 0;
 	arg->free = 0;
 	memset(arg->pages, 0, sizeof(arg->pages));
-	for (i = 0; i < LOOKASIDE_LOCKABLE; i++) {
-		arg->free += !slots[i].used;
-		if (!slots[i].used || slots[i].notifier.mm != mm)
-			continue;
-		page = &arg->pages[arg->count++];
-		page->addr = slots[i].addr;
-		page->entry = i;
-		cores_count(i, &page->cores, &page->seen);
+	spin_lock(&slots_lock);
+	for_each_slot(slot) {
+		if (slot->state == FREE || is_leaving(slot)) {
+			arg->free++;
+		} else if (slot->state == LOCKED && slot->mm == mm) {
+			page = &arg->pages[arg->count++];
+			page->addr = slot->addr;
+			page->entry = slot - slots;
+			cores_count(page->entry, &page->cores, &page->seen);
+		}
 	}
+	spin_unlock(&slots_lock);
 }
 
 long lookaside_lock(unsigned int cmd, void __user *user)
@@ -187,6 +275,15 @@ long lookaside_lock(unsigned int cmd, void __user *user)
 
 	if (unable)
 		return unable;
+	/*
+	 * All processes of the machine share four entries. Who has one gains time
+	 * at the others' cost, as by a priority in real time: it takes the right
+	 * to raise priorities. CAP_IPC_LOCK is for memory that is held, which none
+	 * is; CAP_SYS_ADMIN would be too much to give. To unlock is to take the
+	 * entry from whoever was given it. Lists take nothing from anybody.
+	 */
+	if (cmd != LOOKASIDE_LOCKS && !capable(CAP_SYS_NICE))
+		return -EPERM;
 	if (copy_from_user(&arg, user, len))
 		return -EFAULT;
 	if (arg.lock.version != LOOKASIDE_VERSION)
@@ -200,15 +297,13 @@ long lookaside_lock(unsigned int cmd, void __user *user)
 	mm = lookaside_target(arg.lock.pagemap);
 	if (IS_ERR(mm))
 		return PTR_ERR(mm);
-	mutex_lock(&slots_mutex);
-	reap();
+	guard_check();
 	if (cmd == LOOKASIDE_LOCK)
 		err = lock_page_of(mm, &arg.lock);
 	else if (cmd == LOOKASIDE_UNLOCK)
 		err = unlock_page_of(mm, &arg.lock);
 	else
 		list(mm, &arg.locks);
-	mutex_unlock(&slots_mutex);
 	mmput(mm);
 	if (err)
 		return err;
@@ -217,21 +312,24 @@ long lookaside_lock(unsigned int cmd, void __user *user)
 
 int lookaside_lock_init(void)
 {
-	unable = cores_init();
+	struct slot *slot;
+
+	for_each_slot(slot)
+		INIT_WORK(&slot->leave, leave);
+	unable = cores_init(missed);
 	return unable;
 }
 
 void lookaside_lock_exit(void)
 {
-	unsigned int i;
+	struct slot *slot;
 
 	if (unable)
 		return;
-	mutex_lock(&slots_mutex);
-	for (i = 0; i < LOOKASIDE_LOCKABLE; i++)
-		if (slots[i].used)
-			release(&slots[i]);
-	mutex_unlock(&slots_mutex);
-	cancel_work_sync(&reaper);
+	unlock_all();
+	for_each_slot(slot)
+		flush_work(&slot->leave);
 	cores_exit();
+	for_each_slot(slot)
+		cancel_work_sync(&slot->leave);
 }

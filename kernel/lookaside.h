@@ -110,7 +110,8 @@ struct lookaside_walk {
  *
  * The page stays locked until it is unlocked, its process ends or executes
  * another program, the module is unloaded, or anything is done to its mapping:
- * unmapped, moved, protected, copied on write, migrated, reclaimed, forked.
+ * unmapped, moved, protected, copied on write, migrated, reclaimed, forked. If
+ * the module was not told of a switch between processes, all pages are unlocked.
  */
 struct lookaside_lock {
 	__u32 version;
@@ -163,7 +164,12 @@ struct lookaside_locks {
  *		present and no device's; if it may be written, it has to have
  *		been written
  * EOPNOTSUPP	the module is one for another machine, or for a kernel that has
- *		not what it takes; or as above
+ *		not what it takes, such as kprobes that are switched on; or as
+ *		above
+ * EPERM	LOOKASIDE_LOCK and _UNLOCK take CAP_SYS_NICE
+ *
+ * A deadly signal ends any wait (EINTR). LOOKASIDE_UNLOCK has its effect then,
+ * too.
  */
 #define LOOKASIDE_LOCK		_IOWR(0xBA, 1, struct lookaside_lock)
 #define LOOKASIDE_UNLOCK	_IOWR(0xBA, 2, struct lookaside_lock)
@@ -265,8 +271,9 @@ struct lookaside_migrate {
 };
 
 /*
- * Return 0, or -1 and errno: of those of LOOKASIDE_WALK EBADF, EFAULT, EINVAL,
- * EPROTO, ESRCH, which is also said if the process has not the thread, and
+ * Return 0, or -1 and errno: of those of LOOKASIDE_WALK EBADF, EFAULT, EINTR,
+ * EINVAL, EPROTO, ESRCH, which is also said if the process has not the thread,
+ * and
  *
  * EEXIST	the thread is watched
  * ENODEV	some core is no Cortex-A7, or not in the secure world, to which
@@ -277,7 +284,8 @@ struct lookaside_migrate {
  * ENXIO	the core is not there, or is switched off
  * EOPNOTSUPP	the module is one for another machine, or for a kernel that has
  *		not what it takes; or as above
- * EPERM	LOOKASIDE_TLB takes CAP_SYS_ADMIN
+ * EPERM	LOOKASIDE_TLB takes CAP_SYS_ADMIN, _MIGRATE and _STAY take
+ *		CAP_SYS_NICE
  */
 #define LOOKASIDE_TLB		_IOWR(0xBA, 4, struct lookaside_tlb)
 #define LOOKASIDE_MIGRATE	_IOWR(0xBA, 5, struct lookaside_migrate)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Whose threads take their translations along (Landsberg 2018 on Cortex-A7): since when, until when. */
+#include <linux/capability.h>
 #include <linux/list.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
@@ -23,12 +24,18 @@ struct watch {
 };
 
 static LIST_HEAD(watches);
+/* Taken off these: the reaper ends them. */
+static LIST_HEAD(gone);
+/*
+ * No memory's locks and no grace periods are waited for under it: a process
+ * whose memory is locked for long holds up nobody else.
+ */
 static DEFINE_MUTEX(watches_mutex);
 static unsigned int count;
 /* Why no thread can be watched, or 0. */
 static int unable;
 
-/* Ends those on the list, which nobody adds to. */
+/* Ends those on the list, which nobody adds to. Without the mutex. */
 static void end(struct list_head *ended)
 {
 	struct watch *watch, *next;
@@ -52,25 +59,28 @@ static void take_off(struct watch *watch, struct list_head *ended)
 	count--;
 }
 
-/* Ends the watches of threads that are gone, or all. */
-static void reap(bool all)
+/* Takes off threads that are gone, or all. */
+static void take_off_gone(bool all)
 {
 	struct watch *watch, *next;
-	LIST_HEAD(ended);
 
 	list_for_each_entry_safe(watch, next, &watches, list)
 		if (all || READ_ONCE(watch->mover.gone))
-			take_off(watch, &ended);
+			take_off(watch, &gone);
+}
+
+static void reap(struct work_struct *work)
+{
+	LIST_HEAD(ended);
+
+	mutex_lock(&watches_mutex);
+	take_off_gone(false);
+	list_splice_init(&gone, &ended);
+	mutex_unlock(&watches_mutex);
 	end(&ended);
 }
 
-static void reap_later(struct work_struct *work)
-{
-	mutex_lock(&watches_mutex);
-	reap(false);
-	mutex_unlock(&watches_mutex);
-}
-static DECLARE_WORK(reaper, reap_later);
+static DECLARE_WORK(reaper, reap);
 
 static void call_reaper(void)
 {
@@ -109,53 +119,75 @@ static bool has(struct task_struct *task, const struct mm_struct *mm)
 	return is;
 }
 
-static struct watch *find(const struct task_struct *task)
+/* Of the thread, which has the memory. */
+static struct watch *find(const struct task_struct *task, const struct mm_struct *mm)
 {
-	struct watch *watch;
+	struct watch *watch, *next;
 
-	list_for_each_entry(watch, &watches, list)
-		if (watch->mover.task == task)
+	list_for_each_entry_safe(watch, next, &watches, list) {
+		if (watch->mover.task != task)
+			continue;
+		if (watch->mover.mm == mm)
 			return watch;
+		/* It executes another program since, and did not leave its core yet. */
+		take_off(watch, &gone);
+	}
 	return NULL;
 }
 
-static int start(struct task_struct *task, struct mm_struct *mm, u32 cap)
+/* As mmu_notifier_register(), which cannot be killed while it waits. */
+static int watch_memory(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
-	struct watch *watch;
-	LIST_HEAD(ended);
 	int err;
 
-	if (count == LOOKASIDE_MIGRATING)
-		return -ENOSPC;
-	watch = kzalloc(struct_size(watch, mover.pages, cap), GFP_KERNEL);
+	if (mmap_write_lock_killable(mm))
+		return -EINTR;
+	err = __mmu_notifier_register(notifier, mm);
+	mmap_write_unlock(mm);
+	/* Any signal ends that. Nothing was done: the call begins anew behind the handler. */
+	return err == -EINTR ? -ERESTARTNOINTR : err;
+}
+
+static struct watch *make(struct task_struct *task, struct mm_struct *mm, u32 cap)
+{
+	struct watch *watch = kzalloc(struct_size(watch, mover.pages, cap), GFP_KERNEL);
+	int err;
+
 	if (!watch)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	watch->notifier.ops = &notifier_ops;
 	mover_init(&watch->mover, task, mm, cap);
-	err = mmu_notifier_register(&watch->notifier, mm);
-	/* Any signal ends that. Nothing was done: the call begins anew behind the handler. */
-	if (err == -EINTR)
-		err = -ERESTARTNOINTR;
-	if (err)
-		goto free;
-	err = moves_add(&watch->mover);
-	if (err)
-		goto unregister;
+	err = watch_memory(&watch->notifier, mm);
+	if (err) {
+		kfree(watch);
+		return ERR_PTR(err);
+	}
 	get_task_struct(task);
+	return watch;
+}
+
+static int add(struct watch *watch, struct list_head *ended)
+{
+	struct mover *mover = &watch->mover;
+	int err;
+
+	if (find(mover->task, mover->mm))
+		err = -EEXIST;
+	else if (count == LOOKASIDE_MIGRATING)
+		err = -ENOSPC;
+	else
+		err = moves_add(mover);
+	if (err) {
+		list_add(&watch->list, ended);
+		return err;
+	}
 	list_add(&watch->list, &watches);
 	count++;
 	/* Had it ended before we looked, nobody would tell. */
-	if (has(task, mm))
+	if (has(mover->task, mover->mm))
 		return 0;
-	take_off(watch, &ended);
-	end(&ended);
+	take_off(watch, ended);
 	return -ESRCH;
-
-unregister:
-	mmu_notifier_unregister(&watch->notifier, mm);
-free:
-	kfree(watch);
-	return err;
 }
 
 static void tell(struct watch *watch, struct lookaside_migrate *arg)
@@ -177,32 +209,37 @@ static void tell(struct watch *watch, struct lookaside_migrate *arg)
 static int migrate(unsigned int cmd, struct task_struct *task, struct mm_struct *mm,
 		   struct lookaside_migrate *arg)
 {
-	struct watch *watch = find(task);
+	struct watch *watch = NULL;
 	LIST_HEAD(ended);
-	int err;
+	int err = 0;
 
-	/* It executes another program since, and did not leave its core yet. */
-	if (watch && watch->mover.mm != mm) {
-		take_off(watch, &ended);
-		end(&ended);
-		watch = NULL;
-	}
 	if (cmd == LOOKASIDE_MIGRATE) {
+		watch = make(task, mm, arg->cap);
+		if (IS_ERR(watch))
+			return PTR_ERR(watch);
+	}
+	if (mutex_lock_killable(&watches_mutex)) {
 		if (watch)
-			return -EEXIST;
-		err = start(task, mm, arg->cap);
-		if (err)
-			return err;
-		watch = find(task);
-	}
-	if (!watch)
-		return -ENOENT;
-	tell(watch, arg);
-	if (cmd == LOOKASIDE_STAY) {
-		take_off(watch, &ended);
+			list_add(&watch->list, &ended);
 		end(&ended);
+		return -EINTR;
 	}
-	return 0;
+	take_off_gone(false);
+	if (watch)
+		err = add(watch, &ended);
+	else
+		watch = find(task, mm);
+	if (!watch)
+		err = -ENOENT;
+	if (!err)
+		tell(watch, arg);
+	if (!err && cmd == LOOKASIDE_STAY)
+		take_off(watch, &ended);
+	if (!list_empty(&gone))
+		call_reaper();
+	mutex_unlock(&watches_mutex);
+	end(&ended);
+	return err;
 }
 
 static bool is_valid(unsigned int cmd, const struct lookaside_migrate *arg)
@@ -236,6 +273,13 @@ long lookaside_migrate(unsigned int cmd, void __user *user)
 
 	if (unable)
 		return unable;
+	/*
+	 * All users share LOOKASIDE_MIGRATING watches, and each costs the cores
+	 * that its thread comes to time with interrupts off: as much a matter of
+	 * priority as a locked entry (lock.c). Counts take nothing from anybody.
+	 */
+	if (cmd != LOOKASIDE_MIGRATED && !capable(CAP_SYS_NICE))
+		return -EPERM;
 	if (copy_from_user(&arg, user, sizeof(arg)))
 		return -EFAULT;
 	if (arg.version != LOOKASIDE_VERSION)
@@ -247,12 +291,8 @@ long lookaside_migrate(unsigned int cmd, void __user *user)
 		return PTR_ERR(mm);
 	task = thread(arg.thread);
 	/* Whose memory one may look at, his threads one may watch. */
-	if (task && has(task, mm)) {
-		mutex_lock(&watches_mutex);
-		reap(false);
+	if (task && has(task, mm))
 		err = migrate(cmd, task, mm, &arg);
-		mutex_unlock(&watches_mutex);
-	}
 	if (task)
 		put_task_struct(task);
 	mmput(mm);
@@ -271,9 +311,10 @@ void lookaside_migrate_exit(void)
 {
 	if (!unable) {
 		mutex_lock(&watches_mutex);
-		reap(true);
+		take_off_gone(true);
 		mutex_unlock(&watches_mutex);
 		moves_exit();
+		reap(&reaper);
 		cancel_work_sync(&reaper);
 	}
 	a7_exit();

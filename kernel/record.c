@@ -2,15 +2,18 @@
 /*
  * Writes to the lockdown register as lines of debugfs's lookaside/lockdown
  * instead, for tests: "CORE register VALUE", "CORE invalidate ADDRESS|ASID",
- * "CORE touch ADDRESS", "CORE back ADDRESS". A line that was read is gone.
+ * "CORE touch ADDRESS", "CORE back ADDRESS". A line that was read is gone. What
+ * is written there, "missed", is as if the guard had missed a switch.
  */
 #include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/module.h>
 #include <linux/percpu.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 
 #include "events.h"
+#include "guard.h"
 #include "lockdown.h"
 #include "lookaside.h"
 
@@ -61,15 +64,31 @@ const struct lockdown_ops lockdown_recorded = {
 	.read_back	= record_read_back,
 };
 
+static ssize_t take_line(struct file *unused, const char __user *from, size_t len, loff_t *at)
+{
+	static const char missed[] = "missed";
+	char line[sizeof(missed)] = "";
+
+	if (len >= sizeof(line))
+		return -EINVAL;
+	if (copy_from_user(line, from, len))
+		return -EFAULT;
+	if (strcmp(line, missed))
+		return -EINVAL;
+	guard_count_missed();
+	return len;
+}
+
 static const struct file_operations fops = {
 	.owner	= THIS_MODULE,
 	.read	= events_take,
+	.write	= take_line,
 	.llseek	= noop_llseek,
 };
 
 void lockdown_record_init(void)
 {
-	file = events_file("lockdown", 0400, &events, &fops);
+	file = events_file("lockdown", 0600, &events, &fops);
 }
 
 void lockdown_record_exit(void)

@@ -125,8 +125,8 @@ static bool write_to(const char *path, const char *text)
 
 #define EVENT "mmap_lock_acquire_returned"
 
-/* How often a walk takes the lock, as the kernel traces it; -1: cannot be told. */
-static int terms(struct lookaside_walk *walk)
+/* How often the process takes the lock until a walk is done, if there is one, as the kernel traces it; -1: cannot be told. */
+static int traced(struct lookaside_walk *walk)
 {
 	static const char enable[] = "/tracing/events/mmap_lock/" EVENT "/enable";
 	char line[1024];
@@ -135,7 +135,7 @@ static int terms(struct lookaside_walk *walk)
 
 	if (!write_to("/tracing/trace", "\n") || !write_to(enable, "1"))
 		return -1;
-	if (walk_as_is(walk) || !write_to(enable, "0"))
+	if ((walk && walk_as_is(walk)) || !write_to(enable, "0"))
 		return -1;
 	file = fopen("/tracing/trace", "re");
 	while (file && fgets(line, sizeof(line), file))
@@ -143,6 +143,14 @@ static int terms(struct lookaside_walk *walk)
 	if (file)
 		fclose(file);
 	return count;
+}
+
+/* How often a walk does. To have it traced does, too, in newer kernels. */
+static int terms(struct lookaside_walk *walk)
+{
+	int before = traced(NULL), with = traced(walk);
+
+	return before < 0 || with < 0 ? -1 : with - before;
 }
 
 /* The lock is given up after 512 steps, which bounds how long anybody waits. */

@@ -58,6 +58,9 @@ static void module(void)
 		note("%s", strerror(errno));
 		return;
 	}
+	same(logged("lookaside: not supported: locking (no Cortex-A9, or its secure world has the register), "
+		    "migration and TLB dumps (no Cortex-A7, or its secure world has the registers)\n"), 1,
+	     "it says what it cannot do here, in a line");
 	device = open(LOOKASIDE_DEVICE, O_RDWR | O_CLOEXEC);
 	ok(device >= 0, LOOKASIDE_DEVICE " can be opened");
 	result = syscall(SYS_delete_module, "lookaside", O_NONBLOCK);

@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +45,22 @@ void become(uid_t user, bool dumpable)
 		_exit(99);
 	/* A change of user makes it undumpable: nobody but root looks at it. */
 	prctl(PR_SET_DUMPABLE, dumpable, 0, 0, 0);
+}
+
+void become_nice(uid_t user)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct rights[2] = { {
+		.effective = 1U << CAP_SYS_NICE,
+		.permitted = 1U << CAP_SYS_NICE,
+	} };
+
+	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0))
+		_exit(99);
+	become(user, true);
+	if (syscall(SYS_capset, &header, rights))
+		_exit(99);
+	prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
 pid_t holder(uid_t user, bool dumpable, size_t len, char **at)

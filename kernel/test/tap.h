@@ -25,6 +25,10 @@ void note(const char *what, ...) __attribute__((format(printf, 1, 2)));
 void plan(void);
 /* What the kernel complained about; what makes it stop is seen from outside. */
 void kernel_log(void);
+/* How often the kernel's log has these words. */
+unsigned int logged(const char *what);
+/* What it has until now is looked at no more. */
+void forget_log(void);
 /* Loads the module: 0, or -1 and errno. */
 int load(const char *parameters);
 
@@ -62,6 +66,8 @@ char *small_pages(size_t len);
 char *reserve(size_t len);
 /* The calling process is that user's from now on; whether who may debug it may look at it. */
 void become(uid_t user, bool dumpable);
+/* The same, dumpable, with CAP_SYS_NICE alone. */
+void become_nice(uid_t user);
 /* A process of that user with @len bytes of small pages at *@at, which the caller has not. */
 pid_t holder(uid_t user, bool dumpable, size_t len, char **at);
 /* Ends it. */

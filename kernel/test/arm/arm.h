@@ -17,9 +17,12 @@ struct event {
 
 #define EVENTS	1024
 
+/* Where the lockdown register's events are; and what is written there. */
+#define LOCKDOWN	"/debug/lookaside/lockdown"
+
 /* Reads what was written down since the last time, in order; gives how many. */
 size_t recorded_in(const char *path, struct event *events);
-/* The same of lookaside/lockdown. */
+/* The same of LOCKDOWN. */
 size_t recorded(struct event *events);
 
 /* init.c */
@@ -45,7 +48,10 @@ struct puppet {
 };
 
 struct puppet puppet(uid_t user);
-/* 't' reads the page, 'f' forks, 'e' executes another program; returns when it has. */
+/*
+ * 't' reads the page, 'f' forks, 'e' executes another program, 'm' has a great
+ * many mappings from then on; returns when it has.
+ */
 bool tell(const struct puppet *puppet, char order);
 void dismiss(struct puppet *puppet);
 /*
@@ -53,6 +59,14 @@ void dismiss(struct puppet *puppet);
  * puppet, if there is one; without the right to that, it is not asked.
  */
 int as_user(uid_t user, int (*wish)(int pagemap, const struct puppet *puppet), const struct puppet *puppet);
+/* The same of a user who has CAP_SYS_NICE. */
+int as_nice_user(uid_t user, int (*wish)(int pagemap, const struct puppet *puppet), const struct puppet *puppet);
+
+/* The number of the system call that a thread sleeps in, and not only is about to; -1: it does not, or in none. */
+long sleeps_in(pid_t thread);
+
+/* waits.c: calls for a process whose memory is locked for long, and @own meanwhile, which are another's. */
+void waits(int (*its)(const struct puppet *puppet), int (*own)(void), const char *what);
 
 /* sequence.c */
 void sequence(unsigned int cores);
@@ -65,6 +79,8 @@ void leaving_core(void);
 /* churn.c */
 void churn_locks(void);
 void amid_signals(void);
+/* missed.c */
+void missed_switches(unsigned int cores);
 
 /* The calling process, or a thread, runs on that core alone. */
 bool pin(pid_t thread, unsigned int core);

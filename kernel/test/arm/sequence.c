@@ -119,6 +119,19 @@ static int lock_and_unlock(int pagemap, const struct puppet *puppet)
 	return error ? error : unlock(pagemap, puppet->page, NULL);
 }
 
+static int unlock_it(int pagemap, const struct puppet *puppet)
+{
+	return unlock(pagemap, puppet->page, NULL);
+}
+
+static int list_it(int pagemap, const struct puppet *puppet)
+{
+	struct lookaside_locks locks;
+
+	(void)puppet;
+	return list(pagemap, &locks);
+}
+
 static void another_process(unsigned int cores)
 {
 	static struct event events[EVENTS];
@@ -126,13 +139,16 @@ static void another_process(unsigned int cores)
 	struct lookaside_locks locks;
 
 	recorded(events);
-	same(as_user(1001, lock_and_unlock, &other), EACCES, "user 1001 may not lock a page of user 1000's");
+	same(as_nice_user(1001, lock_and_unlock, &other), EACCES, "user 1001 may not lock a page of user 1000's");
+	same(as_user(1000, lock_and_unlock, &other), EPERM, "nor may user 1000 without CAP_SYS_NICE");
 	same(lock(device, other.page, NULL), EINVAL, "what is no pagemap is no right");
 	same(recorded(events), 0, "nothing is written for them");
-	same(as_user(1000, lock_and_unlock, &other), 0, "user 1000 may lock and unlock a page of a process of his");
+	same(as_nice_user(1000, lock_and_unlock, &other), 0, "with it he may lock and unlock a page of a process of his");
 	recorded(events);
 	same(lock(other.pagemap, other.page, NULL), 0, "root may");
 	ok(sequence_of(events, recorded(events), cores, 0, (uintptr_t)other.page), "with the sequence on each core");
+	same(as_user(1000, list_it, &other), 0, "user 1000 may list the pages of his process");
+	same(as_user(1000, unlock_it, &other), EPERM, "but not unlock what root has locked");
 	ok(!list(other.pagemap, &locks) && locks.count == 1 && locks.pages[0].addr == (uintptr_t)other.page,
 	   "the list of the process has it");
 	ok(!list(-1, &locks) && !locks.count && locks.free == 3, "one's own has not, but an entry less is free");

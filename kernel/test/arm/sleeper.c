@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "arm.h"
@@ -20,19 +20,21 @@ static void *sleep_until_poked(void *arg)
 	return NULL;
 }
 
-/* It sleeps, and not only is about to: the kernel waits until a thread is off its core to tell where it sleeps. */
-static bool sleeps(const struct sleeper *sleeper)
+/* The kernel waits until a thread is off its core to tell where it sleeps. */
+long sleeps_in(pid_t thread)
 {
-	char path[64], line[256];
+	char path[64];
+	long number = -1;
 	FILE *file;
-	bool is;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", sleeper->id);
+	snprintf(path, sizeof(path), "/proc/%d/syscall", thread);
 	file = fopen(path, "re");
-	is = file && fgets(line, sizeof(line), file) && strncmp(line, "running", 7);
+	/* "running" is no number. */
+	if (file && fscanf(file, "%ld", &number) != 1)
+		number = -1;
 	if (file)
 		fclose(file);
-	return is;
+	return number;
 }
 
 void wait_for_it(const struct sleeper *sleeper)
@@ -42,7 +44,7 @@ void wait_for_it(const struct sleeper *sleeper)
 
 	if (read(sleeper->done[0], &byte, 1) != 1)
 		ok(false, "the thread answers");
-	while (!sleeps(sleeper))
+	while (sleeps_in(sleeper->id) != SYS_read)
 		if (++tries == 10000)
 			ok(false, "the thread sleeps");
 		else

@@ -22,16 +22,29 @@ static int on_and_off(int pagemap, const struct puppet *puppet)
 	return error ? error : OFF(pagemap, puppet->pid);
 }
 
+static int ask_off(int pagemap, const struct puppet *puppet)
+{
+	return OFF(pagemap, puppet->pid);
+}
+
+static int ask_counts(int pagemap, const struct puppet *puppet)
+{
+	return COUNTS(pagemap, puppet->pid);
+}
+
 static void another_process(void)
 {
 	struct puppet other = puppet(1000);
 
-	same(as_user(1001, on_and_off, &other), EACCES, "user 1001 may not have a process of user 1000's watched");
+	same(as_nice_user(1001, on_and_off, &other), EACCES, "user 1001 may not have a process of user 1000's watched");
+	same(as_user(1000, on_and_off, &other), EPERM, "nor may user 1000 without CAP_SYS_NICE");
 	same(ON(-1, other.pid), ESRCH, "his own memory is no right to another's thread");
 	same(ON(device, other.pid), EINVAL, "what is no pagemap is no right");
 	same(ON(other.pagemap, 0), ESRCH, "nor is the pagemap one to one's own thread");
-	same(as_user(1000, on_and_off, &other), 0, "user 1000 may have a process of his watched");
+	same(as_nice_user(1000, on_and_off, &other), 0, "user 1000 may with CAP_SYS_NICE, if it is a process of his");
 	same(ON(other.pagemap, other.pid), 0, "root may");
+	same(as_user(1000, ask_off, &other), EPERM, "user 1000 may not end it");
+	same(as_user(1000, ask_counts, &other), 0, "but be told the counts");
 	same(COUNTS(-1, other.pid), ESRCH, "its counts are not told for another memory");
 	same(COUNTS(other.pagemap, other.pid), 0, "but for its own");
 	dismiss(&other);
