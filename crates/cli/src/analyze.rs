@@ -203,8 +203,9 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         sample_hz: args.hz,
     };
     let recording = lookaside_capture::start(&request)?;
-    for note in &recording.notes {
-        say(note);
+    // The terminal is the program's until it has ended; the report has them.
+    if args.pid.is_some() {
+        recording.notes.iter().for_each(say);
     }
     let command = match &request.target {
         RecordTarget::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),

@@ -34,8 +34,10 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
         waits: false,
         sample_hz: args.hz,
     })?;
-    for note in &recording.notes {
-        say(note);
+    // The terminal is the program's until it has ended.
+    let say_notes = || recording.notes.iter().for_each(say);
+    if args.pid.is_some() {
+        say_notes();
     }
     let control: Arc<dyn lookaside_capture::ProgramControl> = Arc::from(recording.control);
     interrupt.watch(Arc::clone(&control), args.pid.is_none());
@@ -47,6 +49,9 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     }
     let end = control.wait()?;
     interrupt.unwatch();
+    if args.pid.is_none() {
+        say_notes();
+    }
     let whole = written.map_err(|e| Failure {
         line: format!(
             "{e}; the recording broke off, and the program with it; what was recorded until then can be read"

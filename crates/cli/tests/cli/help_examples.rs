@@ -76,7 +76,7 @@ fn lay_out(folder: &Path) {
         write(file, &(0..3000).map(|n| format!("{}\n", n * 7919 % 3000)).collect::<String>());
     }
     write("tasks.toml", TASKS);
-    write("machine.toml", &stdout(&run(&["machine", "show", "skylake"])));
+    write("machine.toml", &stdout(&run(&["machine", "show", "skylake", "--toml"])));
     for trace in ["sort.lkt", "gups.lkt", "join.lkt", "control.lkt"] {
         let trace = folder.join(trace).to_string_lossy().into_owned();
         let made = run(&["workload", "gups", "--size", "1M", "--record", &trace]);
@@ -143,7 +143,8 @@ fn all_examples_of_all_helps_run() {
         let (code, said) = outcome(&here, folder.path());
         // A kernel without the call can't bake others; a validation may find that the model is off, a machine be too busy for
         // figures: then it is said, with code 1.
-        let is_the_kernels = code == Some(2) && said.contains("Linux 6.7");
+        let is_the_kernels =
+            code == Some(2) && (said.contains("Linux 6.7") || said.contains("cannot be told apart here"));
         let is_not_clean = code == Some(1) && (line.contains("validate") || line.contains("experiment"));
         assert!(code == Some(0) || is_the_kernels || is_not_clean, "{line}: {code:?}: {said}");
     }

@@ -28,11 +28,12 @@ fn programs() -> &'static Programs {
     ALL.get_or_init(Programs::find)
 }
 
-/// The programs that a way tries.
-fn share(way: &Way) -> Vec<&'static Program> {
+/// The programs that a way tries. Those that differ are tried with all alone: some wait until they are ended.
+fn share(way: &Way, listed: &Listed) -> Vec<&'static Program> {
     let all = std::env::var_os("CONFORMANCE").is_some_and(|what| what == "all");
     let turn = Way::ALL.iter().position(|other| other.name == way.name).expect("a way");
-    let has_turn = |at: usize| all || at % SHARE == turn % SHARE;
+    let differs = |at: usize| listed.of_program(&programs().all[at].name).is_some();
+    let has_turn = |at: usize| all || at % SHARE == turn % SHARE && !differs(at);
     programs().all.iter().enumerate().filter(|(at, _)| has_turn(*at)).map(|(_, program)| program).collect()
 }
 
@@ -48,8 +49,8 @@ fn nothing_differs(name: &str) {
         Ok(command) => command,
         Err(missing) => return eprintln!("LEFT OUT: {name}: {missing}"),
     };
-    let tried: Vec<&Program> = share(&way).into_iter().filter(|program| program.fits(&way)).collect();
     let listed = Listed::of(name);
+    let tried: Vec<&Program> = share(&way, &listed).into_iter().filter(|program| program.fits(&way)).collect();
     let mut wrong = Vec::new();
     let (mut known, mut refused) = (0, 0);
     for program in &tried {
