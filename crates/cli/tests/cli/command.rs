@@ -13,6 +13,12 @@ pub fn command(name: &str) -> Command {
     command.env("NO_COLOR", "1");
     // No test measures this machine by the way: that takes half a minute where nothing is kept yet.
     command.env("LOOKASIDE_MACHINE", "skylake");
+    heed_signals(&mut command);
+    command
+}
+
+/// Has a program heed the signals that end it.
+pub fn heed_signals(command: &mut Command) {
     let heed = || {
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
             // SAFETY: sets a disposition, which may be done between fork and exec.
@@ -22,7 +28,6 @@ pub fn command(name: &str) -> Command {
     };
     // SAFETY: as above: nothing else happens in the child.
     unsafe { command.pre_exec(heed) };
-    command
 }
 
 /// Standard output as text.
