@@ -125,7 +125,7 @@ static bool write_to(const char *path, const char *text)
 
 #define EVENT "mmap_lock_acquire_returned"
 
-/* How often the process takes the lock until a walk is done, if there is one, as the kernel traces it; -1: cannot be told. */
+/* How often the process takes the lock until a walk is done, if there is one, as the kernel traces it; -1: unknown. */
 static int traced(struct lookaside_walk *walk)
 {
 	static const char enable[] = "/tracing/events/mmap_lock/" EVENT "/enable";

@@ -1,10 +1,12 @@
 //! Printing: standard output that may close early, files, style.
 
+use std::fs::Metadata;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lookaside_host::{check_place, create_file};
+use lookaside_host::{check_place, create_file, folder_of};
 use lookaside_report::{html, terminal, Document, Style};
 
 use crate::exit::Failure;
@@ -86,10 +88,6 @@ pub fn check_writable(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
     // A temporary file's error names that file, which means nothing to the user; its cause is the system's word.
     let why = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
@@ -103,8 +101,9 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
     if path.is_symlink() || path.exists() && !path.is_file() {
         return create_file(path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(fail);
     }
-    // As others may read it that is there already; else as the user's mask says.
-    let kept = path.metadata().ok().map(|there| there.permissions());
+    // As others may read it that is there already, and this user's; else as the user's mask says.
+    let is_ours = |there: &Metadata| there.is_file() && there.uid() == rustix::process::geteuid().as_raw();
+    let kept = path.symlink_metadata().ok().filter(is_ours).map(|there| there.permissions());
     let fresh = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     let mut file = tempfile::Builder::new().permissions(fresh).tempfile_in(folder_of(path)).map_err(fail)?;
     if let Some(kept) = kept {

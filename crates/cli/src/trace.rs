@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use lookaside_report::num::grouped;
+use lookaside_report::num::{counted, grouped};
 use lookaside_trace::{cat, convert, summary, ChampSimLosses, Damage, TraceError};
 use lookaside_views::json;
 use lookaside_views::trace::check::{self, TraceCheck};
@@ -59,9 +59,9 @@ fn words(losses: &ChampSimLosses) -> String {
         .map(|(count, one, more)| format!("{} {}", grouped(*count), if *count == 1 { one } else { more }))
         .collect();
     format!(
-        "has {} accesses in {} instructions; ChampSim's format can't hold {}",
+        "has {} accesses in {}; ChampSim's format can't hold {}",
         grouped(accesses),
-        grouped(records),
+        counted(records as usize, "instruction"),
         lost.join(", ")
     )
 }

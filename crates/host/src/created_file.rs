@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use super::trusted_path::is_of_ours;
+
 /// Write permission of all.
 const ALL_WRITE: u32 = 0o002;
 
@@ -46,7 +48,7 @@ pub fn check_place(path: &Path) -> io::Result<()> {
 
 /// Whether others can make entries in a folder. Of one that can't be looked at opening the file tells.
 fn others_may_lay(folder: &Path) -> bool {
-    folder.metadata().is_ok_and(|stat| stat.mode() & ALL_WRITE != 0 || !(is_ours(&stat) || stat.uid() == 0))
+    folder.metadata().is_ok_and(|stat| stat.mode() & ALL_WRITE != 0 || !is_of_ours(&stat))
 }
 
 fn check(there: &Metadata) -> io::Result<()> {
@@ -69,7 +71,8 @@ fn is_ours(stat: &Metadata) -> bool {
     stat.uid() == rustix::process::geteuid().as_raw()
 }
 
-fn folder_of(path: &Path) -> &Path {
+/// The folder that a file lies in.
+pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -45,7 +45,7 @@ mod vma;
 #[cfg(target_os = "linux")]
 pub use affinity::{allowed_cpus, bind_to, current_cpu, Pinned};
 pub use cpus::{CacheKind, CpuCache, CpuTopology};
-pub use created_file::{check_place, create_file};
+pub use created_file::{check_place, create_file, folder_of};
 pub use error::{FileProblem, HostError};
 pub use frames::{FrameScatter, BLOCK_FRAMES, REGION_FRAMES};
 #[cfg(target_os = "linux")]

@@ -20,7 +20,8 @@ pub fn is_only_ours(path: &Path) -> bool {
     })
 }
 
-fn is_of_ours(stat: &Metadata) -> bool {
+/// Whether it is this user's or root's.
+pub(crate) fn is_of_ours(stat: &Metadata) -> bool {
     stat.uid() == 0 || stat.uid() == rustix::process::geteuid().as_raw()
 }
 

@@ -177,6 +177,17 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_has_ended_is_said_and_ends_the_daemon() {
+        let (text, address) = (Arc::default(), ([127, 0, 0, 1], 9).into());
+        let server = MetricsServer { text, address, thread: std::thread::spawn(|| ()) };
+        while !server.thread.is_finished() {
+            std::thread::yield_now();
+        }
+        let failure = server.publish("a 1\n".into()).unwrap_err();
+        assert_eq!((failure.code, failure.line.as_str()), (2, "metrics are no longer served at 127.0.0.1:9"));
+    }
+
+    #[test]
     fn no_address_is_said() {
         let error = |address| MetricsServer::start(address).err().map(|e| e.line).unwrap_or_default();
         assert!(error("nowhere").contains("--listen nowhere: ") && error("nowhere").contains("free port"));

@@ -13,7 +13,7 @@ fn champsim_gets_all_accesses_or_none() {
     let all = convert("R 0x1000 8\nW 0x1008 8\n");
     assert_eq!((all.status.code(), stderr(&all).as_str()), (Some(0), ""));
     let lost = convert("P 1 1\nR 0x1000 8\nP 1 2\nW 0x2000 8\n");
-    let line = "has 2 accesses in 1 instructions; ChampSim's format can't hold 1 switch between threads\n";
+    let line = "has 2 accesses in 1 instruction; ChampSim's format can't hold 1 switch between threads\n";
     assert_eq!(lost.status.code(), Some(1));
     assert_eq!(stderr(&lost), format!("lookaside: {}: {line}", name("t.champsim")));
     std::fs::remove_file(name("t.champsim")).expect("it is there");

@@ -151,8 +151,8 @@ fn all_examples_of_all_helps_run() {
             .replace("/usr/local/share/man/man1", "man")
             .replace("/var/lib/node_exporter", "node_exporter");
         let (code, said) = outcome(&here, folder.path());
-        // A kernel without the call can't bake others; a validation may find that the model is off, a machine be too busy for
-        // figures: then it is said, with code 1.
+        // A kernel without the call can't bake others; a validation may find that the model is off, a machine be too busy
+        // for figures: then it is said, with code 1.
         let is_the_kernels =
             code == Some(2) && (said.contains("Linux 6.7") || said.contains("cannot be told apart here"));
         let is_not_clean = code == Some(1) && (line.contains("validate") || line.contains("experiment"));

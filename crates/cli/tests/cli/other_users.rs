@@ -115,7 +115,10 @@ fn what_programs_are_called_is_made_harmless() {
     let metrics = metrics.to_str().expect("text path");
     let trace = trace(folder.path());
     let text = folder.path().join("named.txt");
-    let info = r#"T {"granularity":"byte","recorder":"\u001b[2J","command":["\u001b[2Jx"],"filter_log2_classes":0,"filter_stores_apart":false,"has_fetches":false,"has_ip":false,"sample_period_ns":0}"#;
+    let info = concat!(
+        r#"T {"granularity":"byte","recorder":"\u001b[2J","command":["\u001b[2Jx"],"filter_log2_classes":0,"#,
+        r#""filter_stores_apart":false,"has_fetches":false,"has_ip":false,"sample_period_ns":0}"#
+    );
     std::fs::write(&text, format!("{info}\nR 0x1000 8\n")).expect("written");
     let (named, text) = (named.to_str().expect("text path"), text.to_str().expect("text path"));
     for arguments in [

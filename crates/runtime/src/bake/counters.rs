@@ -25,7 +25,7 @@ pub enum HelperState {
     NoCpu = 6,
     /// Ended: the system refused a call; `errno` says why.
     Refused = 7,
-    /// Ended: the program is about to end, or became another user's.
+    /// Ended: the program is about to end, its first thread has, or it became another user's.
     Left = 8,
     /// Resting: other threads want its CPU.
     Crowded = 9,

@@ -61,8 +61,8 @@ pub(super) fn disturbed(points: &[RingPoint]) -> Option<String> {
     let untold = points.iter().filter(|point| !point.is_told()).count();
     (2 * untold > points.len()).then(|| {
         format!(
-            "in {untold} of {} rings the 95 % interval of a switch reaches 0 ns, so that something else ran in between; \
-             stop what runs beside it, or give --rounds more",
+            "in {untold} of {} rings the 95 % interval of a switch reaches 0 ns: something else ran in between; stop what \
+             runs beside it, or ask for more --rounds",
             points.len()
         )
     })

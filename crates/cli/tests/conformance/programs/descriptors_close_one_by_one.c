@@ -16,7 +16,8 @@ int main(void)
         else
             other += errno != EBADF;
     }
-    printf("closed others' %d, other errors %d, mine still open: %d\n", inherited ? 1 : 0, other, fcntl(mine, F_GETFD) >= 0);
+    printf("closed others' %d, other errors %d, mine still open: %d\n", inherited ? 1 : 0, other,
+           fcntl(mine, F_GETFD) >= 0);
     FILE *file = fopen("after", "w");
     fprintf(file, "number %d\n", fileno(file));
     fclose(file);

@@ -11,7 +11,8 @@ int main(int argc, char **argv)
     alarm(60);
     if (argc > 1) {
         readlink("/proc/self/exe", target, sizeof target - 1);
-        printf("argument %s, name kept: %d, the file is the linker's: %d\n", argv[1], strstr(argv[0], "exec_by_linker") != 0,
+        printf("argument %s, name kept: %d, the file is the linker's: %d\n", argv[1],
+               strstr(argv[0], "exec_by_linker") != 0,
                strstr(target, "/ld-") != 0);
         return 11;
     }

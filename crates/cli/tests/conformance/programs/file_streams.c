@@ -1,4 +1,4 @@
-// The C library's streams: reading and writing one file, positions, pushing back, appending, in memory, and wide characters.
+// The C library's streams: reading and writing one file, positions, pushing back, appending, in memory, wide characters.
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>

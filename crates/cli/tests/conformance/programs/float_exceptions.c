@@ -8,7 +8,8 @@ static void say(const char *what)
 {
     int flags = fetestexcept(FE_ALL_EXCEPT);
     printf("%s:%s%s%s%s%s\n", what, flags & FE_DIVBYZERO ? " zero" : "", flags & FE_OVERFLOW ? " over" : "",
-           flags & FE_UNDERFLOW ? " under" : "", flags & FE_INEXACT ? " inexact" : "", flags & FE_INVALID ? " invalid" : "");
+           flags & FE_UNDERFLOW ? " under" : "", flags & FE_INEXACT ? " inexact" : "",
+           flags & FE_INVALID ? " invalid" : "");
     feclearexcept(FE_ALL_EXCEPT);
 }
 

@@ -52,5 +52,6 @@ int main(void)
     pthread_create(&thread, 0, in_thread, 0);
     pthread_join(thread, 0);
     fesetround(FE_TONEAREST);
-    printf("read and printed: %lx %.20g\n", bits(strtod("0.1000000000000000055511151231257827021181583404541015625", 0)), 0.1);
+    printf("read and printed: %lx %.20g\n",
+           bits(strtod("0.1000000000000000055511151231257827021181583404541015625", 0)), 0.1);
 }

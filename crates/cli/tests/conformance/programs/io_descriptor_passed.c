@@ -14,7 +14,8 @@ int main(void)
     char text[8] = "";
     union control control = { 0 };
     struct iovec data = { text, 4 };
-    struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+    struct msghdr message = { .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control,
+                              .msg_controllen = sizeof control };
     alarm(60);
     socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair);
     if (fork() == 0) {

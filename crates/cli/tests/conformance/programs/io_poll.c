@@ -15,7 +15,8 @@ int main(void)
     pipe(ends);
     pipe(shut);
     close(shut[1]);
-    struct pollfd all[] = { { ends[0], POLLIN }, { ends[1], POLLOUT }, { shut[0], POLLIN }, { 990, POLLIN }, { -1, POLLIN } };
+    struct pollfd all[] = { { ends[0], POLLIN }, { ends[1], POLLOUT }, { shut[0], POLLIN },
+                            { 990, POLLIN }, { -1, POLLIN } };
     printf("poll: %d:", poll(all, 5, 10000));
     for (int i = 0; i < 5; i++)
         printf(" %x", all[i].revents);

@@ -31,7 +31,8 @@ int main(void)
     }
     int connection = accept4(server, 0, 0, SOCK_CLOEXEC), status = 0;
     getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &who, &length);
-    printf("user right: %d, group right: %d, process right: %d\n", who.uid == getuid(), who.gid == getgid(), who.pid == child);
+    printf("user right: %d, group right: %d, process right: %d\n",
+           who.uid == getuid(), who.gid == getgid(), who.pid == child);
     for (int got = 0, n; (n = read(connection, text + got, sizeof text - 1 - got)) > 0; got += n)
         ;
     write(connection, "an answer", 9);

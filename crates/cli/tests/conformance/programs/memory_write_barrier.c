@@ -1,4 +1,4 @@
-// A collector's write barrier: pages are protected, the first write to each faults and is let through, and later rounds too.
+// A collector's write barrier: pages are protected, and the first write to each faults and is let through, in each round.
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -23,7 +23,8 @@ int main(void)
 {
     int value = 0;
     printf("huge pages off: %d, timer slack %d, keeps capabilities %d, secure bits %d\n",
-           prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0), prctl(PR_GET_TIMERSLACK), prctl(PR_GET_KEEPCAPS), prctl(PR_GET_SECUREBITS));
+           prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0), prctl(PR_GET_TIMERSLACK), prctl(PR_GET_KEEPCAPS),
+           prctl(PR_GET_SECUREBITS));
     prctl(PR_GET_CHILD_SUBREAPER, &value);
     printf("subreaper %d, ", value);
     prctl(PR_GET_TSC, &value);

@@ -1,4 +1,4 @@
-// Timers deliver their signals: of real, virtual and profiling time, to a chosen thread, by a thread, and tell their values.
+// Timers deliver their signals (real, virtual and profiling time; to a chosen thread; by a thread) and tell their values.
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ int main(void)
     struct itimerspec every = { { 0, 2000000 }, { 0, 2000000 } };
     struct sigaction act = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
     struct sigevent to_me = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1, .sigev_value.sival_int = 4242 };
-    struct sigevent thread = { .sigev_notify = SIGEV_THREAD, .sigev_notify_function = by_thread, .sigev_value.sival_int = 7 };
+    struct sigevent thread = { .sigev_notify = SIGEV_THREAD, .sigev_notify_function = by_thread,
+                               .sigev_value.sival_int = 7 };
     timer_t first, second;
     int signals[] = { SIGALRM, SIGVTALRM, SIGPROF, SIGUSR1 };
     for (int i = 0; i < 4; i++)

@@ -5,7 +5,8 @@
 static long call(long number, long a, long b, long c, long d, long e, long f)
 {
     register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
-    __asm__ volatile("syscall" : "+a"(number) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+    __asm__ volatile("syscall" : "+a"(number) :
+                     "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
     return number;
 }
 

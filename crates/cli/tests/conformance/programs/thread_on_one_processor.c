@@ -20,7 +20,8 @@ static void *check(void *who)
         elsewhere += cpu != chosen;
         elsewhere += sched_getcpu() != chosen;
     }
-    printf("%s: allowed %d, chosen allowed: %d, elsewhere %d times\n", (char *)who, CPU_COUNT(&set), CPU_ISSET(chosen, &set),
+    printf("%s: allowed %d, chosen allowed: %d, elsewhere %d times\n", (char *)who, CPU_COUNT(&set),
+           CPU_ISSET(chosen, &set),
            elsewhere);
     fflush(stdout);
     return 0;

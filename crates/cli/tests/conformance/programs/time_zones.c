@@ -5,7 +5,7 @@
 
 int main(void)
 {
-    const char *zones[] = { "UTC0", "CET-1CEST,M3.5.0,M10.5.0/3", "EST5EDT,M3.2.0,M11.1.0", "XXX-5:30" };
+    const char *zones[] = { "UTC0", "CET-1CEST,M3.5.0,M10.5.0/3", "EST5EDT,M3.2.0,M11.1.0", "IST-5:30" };
     time_t times[] = { 0, 1000000000, 1720000000, 4102444800 };
     for (int i = 0; i < 4; i++) {
         setenv("TZ", zones[i], 1);

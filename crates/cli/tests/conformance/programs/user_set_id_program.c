@@ -1,4 +1,4 @@
-// Run by nobody, a program that sets its user to root has root's rights and the secure mode, and says nothing of preloading.
+// Run by nobody, a program that sets its user to root has its rights and the secure mode, and says nothing of preloading.
 // needs: root
 // flags: -fno-builtin
 #include <errno.h>
