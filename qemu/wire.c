@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Frames into the pipe, and the filter that leaves repeats out. docs/record.md describes both. */
+ * Frames into the pipe, and the filter that leaves repeats out. docs/explanation/recorders.md describes both. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

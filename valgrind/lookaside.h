@@ -4,7 +4,7 @@
  *
  * The tool writes each data access and instruction fetch of the program into
  * a pipe, but for repeats of a page (or line) in its filter slot, which are
- * counted. docs/record.md describes the stream.
+ * counted. docs/explanation/recorders.md describes the stream.
  */
 #ifndef LOOKASIDE_H
 #define LOOKASIDE_H

@@ -51,7 +51,7 @@ struct header {
 static struct lk_record buffer[1 + LK_FEWEST_RECORDS]
 	__attribute__((aligned(64)));
 
-/* The shared memory; docs/record.md describes it. */
+/* The shared memory; docs/explanation/recorders.md describes it. */
 #define SLOTS 32
 #define SLOT_RECORDS 4096
 struct shared {

@@ -1,4 +1,5 @@
-//! Any text as each file that is planned by or planned: it gives a value or one clear line, and plans survive a round trip.
+//! Any text as each file that is planned by or planned: it gives a value or one clear line, and plans survive a round
+//! trip.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

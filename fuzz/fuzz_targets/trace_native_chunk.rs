@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use lookaside_trace::{Block, NativeReader, Source};
 
-/// A frame as in docs/trace-format.md.
+/// A frame as in docs/reference/trace-format.md.
 fn frame(kind: u8, seq: u32, accesses: &[u8; 4], payload: &[u8]) -> Vec<u8> {
     let mut b = b"\x89LKT\r\n\x1a\n".to_vec();
     b.extend_from_slice(&[kind, 2, 0, 0]);

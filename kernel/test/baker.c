@@ -14,7 +14,7 @@
 
 #define RUN(user, ...) run(user, (char *const[]){ PROGRAM, __VA_ARGS__, NULL })
 
-#define BAKED_BY_AUTO "run", "--bake", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M", "--rounds", "4"
+#define BAKED_BY_AUTO "bake", "run", "--stats", "--", PROGRAM, "lab", "workload", "reads", "--size", "64M", "--rounds", "4"
 
 /*
  * Runs a program of two to three seconds beside its baker; the baker starts within these, or the machine was held up
@@ -34,7 +34,7 @@ void baker(void)
 	pid_t pid;
 	int code, tries = 0;
 
-	code = RUN(1000, "workload", "reads", "--size", "32M", "--bake", "module,nops=2", "--json");
+	code = RUN(1000, "lab", "workload", "reads", "--size", "32M", "--bake", "module,nops=2", "--json");
 	expect(!code && strstr(said, "\"failed_calls\": 0") && number("\"touches\":") >= 32 * 256 / 8,
 	       "a program bakes itself by the module");
 
@@ -42,18 +42,20 @@ void baker(void)
 	snprintf(pid_text, sizeof(pid_text), "%d", pid);
 	/* Again where the machine was held up for these seconds. */
 	do {
-		code = RUN(0, "bake", "--pid", pid_text, "--settings", "module,stride=8", "--time", "2", "--json");
+		code = RUN(0, "bake", "pid", pid_text, "--settings", "module,stride=8", "--time", "2", "--json");
 	} while (!code && number("\"rounds\":") < 2 && ++tries < 5);
 	expect(!code && strstr(said, "\"failed_calls\": 0") && number("\"rounds\":") > 1 &&
 	       number("\"small_bytes\":") >= LEN && number("\"touches\":") >= LEN / PAGE / 8 * number("\"rounds\":"),
 	       "root bakes another process by the module");
-	code = RUN(1001, "bake", "--pid", pid_text, "--settings", "module", "--time", "1");
+	code = RUN(1001, "bake", "pid", pid_text, "--settings", "module", "--time", "1");
 	expect(code == 2 && strstr(said, "another user's"), "user 1001 may not");
 	end(pid);
 
-	RUN_BAKED(code, "run", "--bake=module,stride=16", "--stats", "--", PROGRAM, "workload", "reads", "--size", "64M",
-		  "--rounds", "4");
-	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "at the end: baking"),
+	RUN_BAKED(code, "bake", "run", "--settings=module,stride=16", "--stats", "--", PROGRAM, "lab", "workload", "reads",
+		  "--size", "64M", "--rounds", "4");
+	/* Crowded where the machine under this one took its CPU away in the last second. */
+	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, " by module; at the end: ") &&
+	       (strstr(said, "at the end: baking") || strstr(said, "at the end: crowded")),
 	       "an unmodified program is baked by the module");
 	RUN_BAKED(code, BAKED_BY_AUTO);
 	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "by module;"),
@@ -67,9 +69,9 @@ void baker_without_module(void)
 
 	close(device);
 	ok(!syscall(SYS_delete_module, "lookaside", O_NONBLOCK), "the module can be unloaded at the end");
-	code = RUN(0, "bake", "--pid", "1", "--settings", "module", "--time", "1");
+	code = RUN(0, "bake", "pid", "1", "--settings", "module", "--time", "1");
 	expect(code == 2 && strstr(said, hint), "without it baking says how to load it");
-	code = RUN(0, "run", "--bake=module", "--", PROGRAM, "workload", "list");
+	code = RUN(0, "bake", "run", "--settings=module", "--", PROGRAM, "lab", "workload", "list");
 	expect(code == 2 && strstr(said, hint), "and so does running");
 	RUN_BAKED(code, BAKED_BY_AUTO);
 	expect(!code && strstr(said, "baked 1 of 1 processes") && strstr(said, "by prefetch:t0;"),

@@ -37,11 +37,14 @@ pub(crate) trait BuildRecipe {
 /// Where the build is kept; else why there is no such place.
 fn kept_folder(recipe: &dyn BuildRecipe) -> Result<PathBuf, String> {
     let cache = lookaside_host::cache_folder()
-        .ok_or("there is no home to keep it in: HOME names no folder, and XDG_CACHE_HOME is not set")?;
+        .ok_or("there is no place to keep it: HOME names no folder, and XDG_CACHE_HOME is not set")?;
     let folder = cache.join(recipe.name());
     match is_only_ours(&folder) {
         true => Ok(folder.join(recipe.key())),
-        false => Err(format!("other users may write to {} or to a folder above it; chmod go-w", folder.display())),
+        false => Err(format!(
+            "other users can write to {} or to a folder above it; take that away with chmod go-w",
+            folder.display()
+        )),
     }
 }
 
@@ -81,7 +84,7 @@ fn build_at(recipe: &dyn BuildRecipe, kept: Result<PathBuf, String>) -> Result<C
             let temporary = temporary.map_err(|error| format!("no folder to build in: {error}"))?;
             compile_into(recipe, temporary.path())?;
             let folder = temporary.path().to_path_buf();
-            let why = format!("what {} needs was built for this time alone: {why}", recipe.name());
+            let why = format!("what {} needs was built for this run only: {why}", recipe.name());
             built(&folder, Some(temporary), Some(why))
         }
     }
@@ -229,5 +232,80 @@ mod tests {
         mode(&file, 0o755);
         mode(folder.path(), 0o777);
         assert!(!is_sound(&OneFile, folder.path()));
+    }
+    #[test]
+    fn of_two_that_build_the_same_the_second_drops_its_own() {
+        let cache = tempfile::tempdir().unwrap();
+        let folder = cache.path().join("one/1");
+        for content in ["first", "second"] {
+            let fresh = folder_beside(&folder).unwrap();
+            compile_into(&OneFile, fresh.path()).unwrap();
+            fs::write(fresh.path().join("file"), content).unwrap();
+            put(&OneFile, fresh, &folder).unwrap();
+            assert_eq!(fs::read(folder.join("file")).unwrap(), b"first");
+            assert_eq!(fs::read_dir(folder.parent().unwrap()).unwrap().count(), 1);
+        }
+    }
+
+    /// In a process whose environment is another test's.
+    #[test]
+    fn says_where_it_is_kept_for_another_test() {
+        if std::env::var_os("LOOKASIDE_TEST_KEPT").is_some() {
+            let before = is_built(&OneFile);
+            let built = build(&OneFile).unwrap();
+            let kept = kept_folder(&OneFile).map(|folder| folder.display().to_string());
+            println!("kept: {kept:?}, {before}, {}, {}", built.unkept.is_none(), is_built(&OneFile));
+        }
+    }
+
+    #[test]
+    fn a_build_is_kept_where_nobody_else_can_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("cache");
+        let said = |variable: Option<&Path>| {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "build_cache::tests::says_where_it_is_kept_for_another_test", "--nocapture"]);
+            command.env_remove("HOME").env_remove("XDG_CACHE_HOME").env("LOOKASIDE_TEST_KEPT", "1");
+            command.envs(variable.map(|cache| ("XDG_CACHE_HOME", cache)));
+            let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+            text.split_once("kept: ").and_then(|(_, rest)| rest.lines().next()).unwrap_or(&text).to_string()
+        };
+        let kept = format!("Ok({:?})", cache.join("lookaside/one/1").display().to_string());
+        assert_eq!(said(Some(&cache)), format!("{kept}, false, true, true"));
+        assert_eq!(said(Some(&cache)), format!("{kept}, true, true, true"));
+        fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();
+        let why = format!(
+            "other users can write to {} or to a folder above it; take that away with chmod go-w",
+            cache.join("lookaside/one").display()
+        );
+        assert_eq!(said(Some(&cache)), format!("Err({why:?}), false, false, false"));
+        let why = "there is no place to keep it: HOME names no folder, and XDG_CACHE_HOME is not set";
+        assert_eq!(said(None), format!("Err({why:?}), false, false, false"));
+    }
+
+    #[test]
+    fn a_compilers_first_complaint_is_the_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = |script: &str| compile(Command::new("sh").args(["-c", script]), folder.path(), "building one");
+        let complaint = |line: &str| Err(format!("building one: {line}"));
+        assert_eq!(said("touch made; echo a.c:1: error: none >&2"), Ok(()));
+        assert!(folder.path().join("made").is_file());
+        for (output, line) in [
+            ("a.c: In function\na.c:1: error: one\na.c:2: error: two", "a.c:1: error: one"),
+            ("ld: in function\na.c: undefined reference to one\nerror: ld", "a.c: undefined reference to one"),
+            ("gcc: no such file\nmore", "gcc: no such file"),
+            ("", "no message"),
+        ] {
+            assert_eq!(said(&format!("printf '{output}' >&2; exit 1")), complaint(line));
+        }
+        let none = compile(&mut Command::new("/no/such/compiler"), folder.path(), "building one");
+        assert!(none.is_err_and(|why| why.starts_with("running gcc: ")));
+    }
+
+    #[test]
+    fn a_program_is_found_in_the_path() {
+        let shell = in_path("sh").expect("a shell");
+        assert!(shell.is_file() && shell.ends_with("sh") && shell.is_absolute());
+        assert_eq!(in_path("no-such-program-anywhere"), None);
     }
 }

@@ -23,14 +23,15 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Bytes of the pipe: the most that ordinary users get.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// The command that `request` asks an exact backend to start, and its program's file; an error where no exact backend can.
+/// The command that `request` asks an exact backend to start, and its program's file; an error where no exact backend
+/// can.
 pub(crate) fn check<'a>(
     request: &'a RecordRequest,
     backend: &'static str,
 ) -> Result<(&'a [OsString], ProgramFile), CaptureError> {
     let refused = |reason: String| Err(CaptureError::Backend { backend, reason });
     let RecordTarget::Command(command) = &request.target else {
-        return refused("can't watch a process that runs already; use --backend sample".into());
+        return refused("can't watch a process that is already running; use --backend sample".into());
     };
     let window = request.filter_window;
     let classes = request.filter_log2_classes.max(window.log2_classes);
@@ -67,7 +68,8 @@ impl RecorderPipe {
     /// Starts the recorder, which inherits the pipe and `files`; gives our end of the pipe.
     pub(crate) fn spawn(self, mut recorder: Command, files: &[&OwnedFd]) -> Result<(OwnedFd, Child), CaptureError> {
         let inherited: Vec<RawFd> = [&[&self.writer], files].concat().iter().map(|file| file.as_raw_fd()).collect();
-        // SAFETY: between fork and exec only fcntl is called, which is async-signal-safe; the files are open until after the spawn.
+        // SAFETY: between fork and exec only fcntl is called, which is async-signal-safe; the files are open until
+        // after the spawn.
         unsafe {
             recorder.pre_exec(move || {
                 for &file in &inherited {
@@ -138,7 +140,8 @@ impl ProgramControl for LaunchedProgram {
             if lock(&state).end.is_none() {
                 kill(pid, libc::SIGKILL);
             }
-            // Its children, which SIGTERM to the program need not have reached; a pid that is another program's by now is left alone.
+            // Its children, which SIGTERM to the program need not have reached; a pid that is another program's by now
+            // is left alone.
             for process in processes.live() {
                 if lookaside_host::Process::of(process).exe().is_ok_and(|exe| executables.contains(&exe)) {
                     kill(process, libc::SIGKILL);
@@ -149,7 +152,8 @@ impl ProgramControl for LaunchedProgram {
 
     fn wait(&self) -> Result<ChildEnd, CaptureError> {
         let failed = |source| CaptureError::Io { what: format!("waiting for process {}", self.pid), source };
-        // Without the lock, so that `stop` can be called meanwhile; without reaping, so that the pid stays the program's.
+        // Without the lock, so that `stop` can be called meanwhile; without reaping, so that the pid stays the
+        // program's.
         loop {
             if let Some(end) = lock(&self.state).end {
                 return Ok(end);
@@ -183,6 +187,82 @@ fn lock(state: &Mutex<RecorderProcess>) -> MutexGuard<'_, RecorderProcess> {
 }
 
 fn kill(pid: u32, signal: i32) {
-    // SAFETY: kill(2) takes numbers only; the caller holds a process that has not been reaped, or one that it has just looked at.
+    // SAFETY: kill(2) takes numbers only; the caller holds a process that has not been reaped, or one that it has just
+    // looked at.
     unsafe { libc::kill(pid as libc::pid_t, signal) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+
+    use lookaside_trace::FilterWindow;
+
+    use super::*;
+
+    #[test]
+    fn a_filter_beyond_the_recorders_tables_is_refused() {
+        let said = |filter_log2_classes, pages, log2_classes, class_pages| {
+            let request = RecordRequest {
+                filter_log2_classes,
+                filter_window: FilterWindow { pages, log2_classes, class_pages },
+                ..RecordRequest::sampling(RecordTarget::Command(vec!["sh".into()]), 0)
+            };
+            let checked = check(&request, "valgrind");
+            checked.map(|(command, _)| assert_eq!(command, ["sh"])).err().map(|error| error.to_string())
+        };
+        // Without a window, nothing is asked of its classes' pages.
+        for (classes, pages, window_classes, class_pages) in
+            [(0, 0, 0, 0), (12, 0, 0, 0), (0, 64, 12, 64), (0, 1, 0, 1), (0, 0, 0, 65)]
+        {
+            assert_eq!(said(classes, pages, window_classes, class_pages), None);
+        }
+        let refused = |reason: &str| Some(format!("backend valgrind: {reason}"));
+        assert_eq!(said(13, 0, 0, 0), refused("2^13 filter classes, the most is 2^12"));
+        assert_eq!(said(0, 1, 14, 1), refused("2^14 filter classes, the most is 2^12"));
+        assert_eq!(said(0, 65, 0, 1), refused("a filter window of 65 pages, the most is 64"));
+        assert_eq!(said(0, 64, 0, 0), refused("0 pages of a class in a filter window, it can be 1 to 64"));
+        assert_eq!(said(0, 1, 0, 65), refused("65 pages of a class in a filter window, it can be 1 to 64"));
+        let running = RecordRequest::sampling(RecordTarget::Pid(1), 0);
+        let error = check(&running, "qemu").err().map(|error| error.to_string());
+        let reason = "can't watch a process that is already running; use --backend sample";
+        assert_eq!(error, Some(format!("backend qemu: {reason}")));
+    }
+
+    #[test]
+    fn a_recorder_inherits_a_pipe_that_is_no_smaller_than_others() {
+        let (_, plain) = rustix::pipe::pipe().expect("a pipe");
+        let bytes = |pipe: &OwnedFd| rustix::pipe::fcntl_getpipe_size(pipe).expect("its size");
+        let pipe = RecorderPipe::new().expect("a pipe");
+        assert!(bytes(&pipe.writer) >= bytes(&plain));
+        let file: OwnedFd = File::open("/dev/null").expect("a file").into();
+        let (into, other) = (pipe.writer.as_raw_fd(), file.as_raw_fd());
+        let mut recorder = Command::new("sh");
+        recorder.args(["-c", &format!("test -e /dev/fd/{other} && printf said >/dev/fd/{into}; exit 7")]);
+        let (reader, child) = pipe.spawn(recorder, &[&file]).expect("a shell");
+        let program = LaunchedProgram::new(child, LiveProcesses::default(), vec![], vec![]);
+        let mut said = String::new();
+        File::from(reader).read_to_string(&mut said).expect("it ends");
+        assert_eq!((&*said, program.wait().expect("its end")), ("said", ChildEnd::Code(7)));
+        let none = RecorderPipe::new().expect("a pipe").spawn(Command::new("/no/such/program"), &[]);
+        assert!(none.is_err_and(|error| error.to_string().starts_with("starting /no/such/program: ")));
+    }
+
+    #[test]
+    fn a_program_is_asked_to_end_and_its_end_is_told_as_often_as_it_is_asked_for() {
+        let mut sleep = Command::new("sleep");
+        let child = sleep.arg("5").spawn().expect("sleep");
+        let pid = child.id();
+        let program = LaunchedProgram::new(child, LiveProcesses::default(), vec![], vec![]);
+        assert_eq!(program.pid(), pid);
+        let ends = std::thread::scope(|scope| {
+            let waiting = [(); 2].map(|()| scope.spawn(|| program.wait().expect("its end")));
+            program.stop();
+            program.stop();
+            waiting.map(|wait| wait.join().expect("no panic"))
+        });
+        assert_eq!(ends, [ChildEnd::Signal(libc::SIGTERM); 2]);
+        assert_eq!(program.wait().expect("its end"), ChildEnd::Signal(libc::SIGTERM));
+    }
 }

@@ -42,7 +42,7 @@ mod request;
 mod symbols;
 mod wire;
 
-pub use backends::{exact_backend, start};
+pub use backends::{choose, exact_backend, start};
 pub use error::CaptureError;
 pub use native_clock::{native_run, NativeRun};
 pub use program::{inspect_program, ProgramFile, ProgramIsa};

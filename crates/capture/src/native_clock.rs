@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use lookaside_timing::{CodePlace, NativeClock, SampledPlace, ThreadsAtATime};
-use lookaside_trace::{Block, Event};
+use lookaside_trace::Block;
 
 use crate::backends::{prepare_child, start_sampling, ChildSetup};
 use crate::{CaptureError, ChildEnd, ProgramControl, RecordRequest, RecordTarget, Recording, Symbols};
 
-/// Samples a second of each thread's CPU time: well below the 2 % that the native run may be slower. 1,000 cost 1.6 % on
-/// one machine, and 2.0 % on another (docs/sampling.md).
+/// Samples a second of each thread's CPU time: well below the 2 % that the native run may be slower. 1,000 cost 1.6 %
+/// on one machine, and 2.0 % on another (docs/results/sampling.md).
 const SAMPLE_HZ: u32 = 400;
 
 /// Samples of a tenth of a second of CPU time: many turns of a thread, each a few milliseconds in Linux.
@@ -95,9 +95,7 @@ fn sampled(
         let mut events = block.events.iter().peekable();
         for at in 0..=block.len() {
             while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
-                if is_of_maps(event) {
-                    symbols.observe(block.process, event);
-                }
+                symbols.observe(block.process, event);
             }
             if let Some(&ip) = block.ip.get(at) {
                 *seen.places.entry(symbols.place(block.process, ip)).or_default() += 1;
@@ -106,13 +104,6 @@ fn sampled(
         }
     }
     Ok((control.wait()?, seen))
-}
-
-fn is_of_maps(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Map { .. } | Event::Unmap { .. } | Event::Remap { .. } | Event::Fork { .. } | Event::Exec { .. }
-    )
 }
 
 /// The run where the clock can't be sampled.
@@ -143,6 +134,10 @@ impl Usage {
             libc::getrusage(libc::RUSAGE_CHILDREN, &mut usage);
             usage
         };
+        Self::of(&usage)
+    }
+
+    fn of(usage: &libc::rusage) -> Self {
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
         Self {
             user_seconds: seconds(usage.ru_utime),
@@ -183,6 +178,7 @@ mod tests {
         let run = native_run(&words(&["sh", "-c", script]), Some(input), &mut |_| ()).unwrap();
         assert_eq!(run.end, ChildEnd::Code(7));
         let clock = &run.clock;
+        assert_eq!(clock.period_ns, 2_500_000);
         assert!(clock.user_seconds > 0.0 && clock.wall_seconds > 0.0 && clock.minor_faults > 10, "{clock:?}");
         match &run.unsampled {
             None => {
@@ -193,8 +189,8 @@ mod tests {
         }
     }
 
-    /// Four processes at once, on however many CPUs, are told from one after the other. A machine that is held up may not
-    /// let the four begin before the first has ended: it is tried again.
+    /// Four processes at once, on however many CPUs, are told from one after the other. A machine that is held up may
+    /// not let the four begin before the first has ended: it is tried again.
     #[test]
     fn who_takes_turns_is_seen() {
         let work = "(i=0; while [ $i -lt 150000 ]; do i=$((i+1)); done)";
@@ -213,6 +209,21 @@ mod tests {
             }
         }
         panic!("four at once, and one: {seen:?}");
+    }
+
+    #[test]
+    fn what_a_run_used_is_what_was_used_more_after_it() {
+        let time = |tv_sec, tv_usec| libc::timeval { tv_sec, tv_usec };
+        // SAFETY: a struct of numbers, for which zeros are valid.
+        let mut before: libc::rusage = unsafe { std::mem::zeroed() };
+        let mut after = before;
+        (before.ru_utime, before.ru_stime) = (time(3, 250_000), time(1, 500_000));
+        (after.ru_utime, after.ru_stime) = (time(5, 0), time(1, 750_000));
+        (before.ru_minflt, before.ru_majflt, before.ru_nvcsw, before.ru_nivcsw) = (100, 7, 20, 30);
+        (after.ru_minflt, after.ru_majflt, after.ru_nvcsw, after.ru_nivcsw) = (110, 9, 21, 33);
+        let used = Usage::of(&after).since(&Usage::of(&before));
+        assert_eq!((used.user_seconds, used.system_seconds), (1.75, 0.25));
+        assert_eq!((used.minor_faults, used.major_faults, used.switches), (10, 2, 4));
     }
 
     #[test]

@@ -180,20 +180,158 @@ mod tests {
     use super::*;
 
     fn code(command: &str) -> i32 {
+        refusal(command).0
+    }
+
+    /// Exit code and reason.
+    fn refusal(command: &str) -> (i32, String) {
         match inspect_program(&[command.into()]) {
-            Err(CaptureError::Program { code, .. }) => code,
+            Err(CaptureError::Program { code, reason, program }) if program == command => (code, reason),
             other => panic!("{other:?}"),
         }
     }
 
+    /// A file that can be executed.
+    fn write(path: &Path, content: impl AsRef<[u8]>) -> String {
+        std::fs::write(path, content).unwrap();
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        path.to_str().unwrap().to_string()
+    }
+
     #[test]
     fn refuses_what_cannot_run() {
-        assert_eq!(code("no-such-program-anywhere"), 127);
-        assert_eq!(code("/no/such/program"), 127);
-        assert_eq!(code("/"), 126);
-        assert_eq!(code("/etc/passwd"), 126);
-        assert_eq!(code(""), 127);
+        let refused = |code, reason: &str| (code, reason.to_string());
+        assert_eq!(refusal("no-such-program-anywhere"), refused(127, "no such program"));
+        assert_eq!(refusal("/no/such/program"), refused(127, "no such program"));
+        assert_eq!(refusal("/"), refused(126, "is a directory"));
+        assert_eq!(refusal("/etc/passwd"), refused(126, "is not executable (chmod +x?)"));
+        assert_eq!(refusal(""), refused(127, "no such program"));
         assert!(inspect_program(&[]).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_may_not_be_entered_is_no_missing_program() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = write(&folder.path().join("program"), "#!/bin/sh\n");
+        let mode = |mode| std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(mode));
+        mode(0o000).unwrap();
+        let asked = std::thread::spawn(move || {
+            // Root may enter every folder, until it asks for files as somebody else.
+            // SAFETY: a number only; it concerns this thread alone.
+            unsafe { libc::setfsuid(65_534) };
+            refusal(&program)
+        });
+        let refused = asked.join();
+        mode(0o700).unwrap();
+        assert_eq!(refused.unwrap(), (126, "permission denied".to_string()));
+    }
+
+    #[test]
+    fn scripts_run_scripts_as_deep_as_the_kernel_follows() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut interpreter, mut paths) = ("/bin/sh".to_string(), vec![]);
+        for depth in 1..=5 {
+            interpreter = write(&folder.path().join(format!("script{depth}")), format!("#!\t{interpreter}\n"));
+            paths.push(interpreter.clone());
+        }
+        let program = inspect_program(&[(&paths[3]).into()]).unwrap();
+        assert_eq!((program.elf.as_path(), program.is_script), (Path::new("/bin/sh"), true));
+        let too_deep = (126, "scripts that run scripts, too deep".to_string());
+        assert_eq!(refusal(&paths[4]), too_deep);
+        // One that is its own interpreter.
+        write(Path::new(&paths[0]), format!("#!{}\n", paths[0]));
+        assert_eq!(refusal(&paths[0]), too_deep);
+    }
+
+    /// An ELF header of so many bits without a program header.
+    fn header(machine: u16, wide: bool, little: bool) -> Vec<u8> {
+        let mut elf = vec![0u8; if wide { 64 } else { 52 }];
+        elf[..4].copy_from_slice(b"\x7fELF");
+        (elf[4], elf[5]) = (1 + u8::from(wide), if little { 1 } else { 2 });
+        elf[18..20].copy_from_slice(&if little { machine.to_le_bytes() } else { machine.to_be_bytes() });
+        elf
+    }
+
+    #[test]
+    fn instruction_sets_have_qemus_names() {
+        use ProgramIsa::{Foreign, Native, Unknown};
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let (x86, arm) = match cfg!(target_arch = "x86_64") {
+            true => (Native, Foreign("aarch64")),
+            false => (Foreign("x86_64"), Native),
+        };
+        for (machine, wide, little, isa) in [
+            (62, true, true, x86),
+            (183, true, true, arm),
+            (3, false, true, Foreign("i386")),
+            (40, false, true, Foreign("arm")),
+            (40, false, false, Foreign("armeb")),
+            (183, true, false, Foreign("aarch64_be")),
+            (243, true, true, Foreign("riscv64")),
+            (243, false, true, Foreign("riscv32")),
+            (8, false, false, Foreign("mips")),
+            (8, false, true, Foreign("mipsel")),
+            (8, true, true, Foreign("mips64el")),
+            (20, false, false, Foreign("ppc")),
+            (21, true, true, Foreign("ppc64le")),
+            (22, true, false, Foreign("s390x")),
+            // x32 has x86-64's number; the others' bytes are read in their own order.
+            (62, false, true, Unknown(62)),
+            (0x1234, true, true, Unknown(0x1234)),
+            (0x1234, false, false, Unknown(0x1234)),
+        ] {
+            let program = inspect_program(&[write(&path, header(machine, wide, little)).into()]).unwrap();
+            assert_eq!((program.isa, program.is_static), (isa, true), "{machine} {wide} {little}");
+            assert_eq!((program.is_script, program.privileged), (false, false));
+        }
+    }
+
+    #[test]
+    fn an_interpreter_is_found_among_all_program_headers_wherever_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let is_static = |elf: &[u8]| inspect_program(&[write(&path, elf).into()]).unwrap().is_static;
+        for (wide, little) in [(true, true), (true, false), (false, true), (false, false)] {
+            let put = |elf: &mut [u8], at: std::ops::Range<usize>, number: u64| {
+                elf[at.clone()].copy_from_slice(&number.to_be_bytes()[8 - at.len()..]);
+                if little {
+                    elf[at].reverse();
+                }
+            };
+            // Three headers of 64 bytes each, behind what is read at first.
+            let mut elf = header(40, wide, little);
+            elf.resize(600 + 3 * 64, 0);
+            let (place, size, count) = if wide { (32..40, 54..56, 56..58) } else { (28..32, 42..44, 44..46) };
+            put(&mut elf, place, 600);
+            put(&mut elf, size, 64);
+            put(&mut elf, count, 3);
+            let kinds = [600, 664, 728].map(|at| at..at + 4);
+            const PT_LOAD: u64 = 1;
+            const PT_INTERP: u64 = 3;
+            kinds.iter().for_each(|kind| put(&mut elf, kind.clone(), PT_LOAD));
+            assert!(is_static(&elf), "{wide} {little}");
+            for kind in kinds {
+                put(&mut elf, kind.clone(), PT_INTERP);
+                assert!(!is_static(&elf), "{wide} {little} {kind:?}");
+                put(&mut elf, kind, PT_LOAD);
+            }
+        }
+    }
+
+    #[test]
+    fn what_only_begins_like_a_program_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        let whole = header(40, false, true);
+        let long_text = [b'x'; 600];
+        for content in [&b""[..], b"\x7fELF", &whole[..51], b"\x7fELf", &long_text, &header(62, true, true)[..57]] {
+            let program = write(&path, content);
+            let reason = format!("{program} is neither an ELF program nor a script with `#!`");
+            assert_eq!(refusal(&program), (126, reason), "{} bytes", content.len());
+        }
+        write(&path, whole);
+        assert_eq!(inspect_program(&[path.into()]).unwrap().isa, ProgramIsa::Foreign("arm"));
     }
 
     #[test]

@@ -24,7 +24,6 @@ use input::SecondInput;
 use lookaside_cli::exit::{Failure, BROKE_OFF, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{self, short_count, spinner, spinner_unless};
-use lookaside_cli::say::say;
 use measure::Measured;
 use native::NativeTiming;
 use watched::Watched;
@@ -107,7 +106,8 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     } else {
         let native = !args.once && args.trace.is_none();
         let wanted = Wanted { program_runs: is_command, native, what_if: args.what_if, mosaic };
-        // A thread that can't be started sees nothing, and what the program asks for by itself is not in the prediction.
+        // A thread that can't be started sees nothing, and what the program asks for by itself is not in the
+        // prediction.
         let advice = input.control.as_ref().and_then(|control| watch_advice(control.pid()).ok());
         let seen = exact(&mut *input.source, &setup, &names, &interrupt, &mut analysis, wanted, || {
             interrupt.unwatch();
@@ -121,21 +121,25 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     interrupt.unwatch();
     if interrupt.asked() {
         analysis.complete = false;
-        analysis.notes.insert(0, "interrupted: this is the part seen until then".into());
+        analysis.notes.insert(0, "interrupted: the report covers the run up to then".into());
     }
     let code = match &input.control {
         Some(control) => child_code(&**control, &mut analysis)?,
         None => interrupt.code(), // of a trace, that is all there is to say
     };
     let timing = match visits {
-        _ if args.trace.is_some() => NativeTiming::without("a trace has no time of its own"),
+        _ if args.trace.is_some() => NativeTiming::without("a trace has no run time"),
         _ if args.once => NativeTiming::without("the program ran under the recorder only (--once)"),
-        None => NativeTiming::without("samples count nothing; --exact can tell"),
+        // A process that runs already can't be recorded exactly.
+        None if args.pid.is_some() => NativeTiming::without("samples show time, not TLB misses"),
+        None => NativeTiming::without("samples show time, not TLB misses; --exact counts them"),
         // Some systems would run it all the same, in an emulator: that is no time of its own.
         Some(_) if inspect_program(&args.command)?.isa != ProgramIsa::Native => {
             NativeTiming::without("the program is for another processor")
         }
-        Some(_) if broke_off || !analysis.complete => NativeTiming::without("the program was not seen to its end"),
+        Some(_) if broke_off || !analysis.complete => {
+            NativeTiming::without("the recording stopped before the program ended")
+        }
         Some(visits) => {
             let (end, notes) = (analysis.child_exit, &mut analysis.notes);
             NativeTiming::run(&args.command, second, (&visits, held), end, &interrupt, notes)
@@ -147,7 +151,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         if code == 0 && !broke_off && !interrupt.asked() {
             measured = plan.run(&interrupt, had_input, &analysis.outcome, &mut analysis.notes);
         } else {
-            analysis.notes.push("not measured: the analysed run failed, or was not seen to its end".into());
+            analysis.notes.push("not measured: the analysed run failed or was cut short".into());
         }
     }
     analysis.huge_gain = HugeGain::new(&timing.evidence(&analysis, &setup), measured.gain);
@@ -202,20 +206,16 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         waits: !args.once,
         sample_hz: args.hz,
     };
-    let recording = lookaside_capture::start(&request)?;
-    // The terminal is the program's until it has ended; the report has them.
-    if args.pid.is_some() {
-        recording.notes.iter().for_each(say);
-    }
     let command = match &request.target {
         RecordTarget::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
         RecordTarget::Pid(pid) => vec![format!("process {pid}")],
     };
+    let (recording, why) = backend::start(request)?;
     Ok(AnalyzeInput {
         source: recording.source,
         control: Some(Arc::from(recording.control)),
         command,
-        notes: recording.notes,
+        notes: why.into_iter().chain(recording.notes).collect(),
     })
 }
 
@@ -288,8 +288,8 @@ fn exact(
     let bits = setup.machine.page_table.format.address_bits();
     if profile.outcome.regions.iter().any(|r| bits < 64 && r.end > 1 << bits) {
         analysis.notes.push(format!(
-            "the program's addresses have more than the {bits} bits that this machine translates: the model drops the \
-             rest, so that mappings may fall on one another"
+            "the program uses addresses of more than the {bits} bits that this machine translates; the model drops \
+             the upper bits, so mappings may collide"
         ));
     }
     if source.info().granularity == Granularity::Page && source.info().filter_window == 0 {

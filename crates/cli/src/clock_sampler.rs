@@ -7,7 +7,7 @@ use lookaside_capture::{ProgramControl, RecordRequest, RecordTarget, Recording};
 use lookaside_runtime::hugepages::AddressSampler;
 use lookaside_trace::Block;
 
-/// Samples a second of each thread's CPU time: the most that stays below 2 % (docs/sampling.md).
+/// Samples a second of each thread's CPU time: the most that stays below 2 % (docs/results/sampling.md).
 pub const SAMPLE_HZ: u32 = 1000;
 /// How soon an end is heeded.
 const STEP: Duration = Duration::from_millis(20);

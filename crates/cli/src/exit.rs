@@ -54,7 +54,7 @@ impl From<lookaside_runtime::compare::CompareError> for Failure {
 
 impl From<lookaside_runtime::bake::BakeError> for Failure {
     fn from(e: lookaside_runtime::bake::BakeError) -> Self {
-        Self::bad(format_args!("--bake: {e}"))
+        Self::bad(format_args!("baking: {e}"))
     }
 }
 

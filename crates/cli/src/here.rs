@@ -57,7 +57,7 @@ impl MachineHere {
             });
         }
         if let Err(e) = keep(&machine, &file) {
-            say(format_args!("what was measured can't be kept: {e}"));
+            say(format_args!("the measured description can't be saved: {e}"));
         }
         Ok(Self::of(machine))
     }
@@ -80,8 +80,8 @@ pub fn keep_for_later(machine: &Machine) -> Result<(), String> {
     keep(machine, &kept_file().ok_or(NO_HOME)?)
 }
 
-/// Where the description is kept; `None` without a home. Another CPU, microcode, kernel or kind of (virtual) machine has
-/// another one.
+/// Where the description is kept; `None` without a home. Another CPU, microcode, kernel or kind of (virtual) machine
+/// has another one.
 fn kept_file() -> Option<PathBuf> {
     let cache = cache_folder()?;
     let cpu = CpuInfo::here();
@@ -96,7 +96,7 @@ fn kept_file() -> Option<PathBuf> {
 fn read(file: &Path) -> Option<Machine> {
     if !std::fs::symlink_metadata(file).ok()?.is_file() || !lookaside_host::is_only_ours(file) {
         say(format_args!(
-            "{}: not read: it is no file, or other users may write to it or to a folder above it",
+            "{}: ignored: it is no regular file, or other users can write to it or to a folder above it",
             file.display()
         ));
         return None;
@@ -111,7 +111,7 @@ fn read(file: &Path) -> Option<Machine> {
 }
 
 /// Said where a description has no place.
-const NO_HOME: &str = "there is no home to keep it in: HOME names no folder, and XDG_CACHE_HOME is not set";
+const NO_HOME: &str = "there is no place to keep it: HOME names no folder, and XDG_CACHE_HOME is not set";
 
 fn keep(machine: &Machine, file: &Path) -> Result<(), String> {
     // Renamed when it is whole: whoever reads meanwhile sees the old one or the new one.
@@ -157,6 +157,7 @@ mod tests {
         keep(&machine, &file).expect("it is written anew");
         assert_eq!(read(&file), Some(machine));
         let nowhere = Path::new("/proc/none/machine/1.toml");
-        assert!(keep(&preset("zen4").expect("a preset"), nowhere).is_err_and(|e| e.starts_with("/proc/none/machine: ")));
+        let refused = keep(&preset("zen4").expect("a preset"), nowhere);
+        assert!(refused.is_err_and(|e| e.starts_with("/proc/none/machine: ")));
     }
 }

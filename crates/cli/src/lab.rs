@@ -1,24 +1,30 @@
-//! `lookaside lab`: the papers' own program, found as git finds its subcommands.
+//! `lookaside lab`: the papers' programs, and the papers' own command, found as git finds its subcommands.
 
 use std::env;
-use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::args::lab::LabArgs;
+use crate::workload;
 use lookaside_cli::exit::Failure;
 
 /// The program's name.
 const PROGRAM: &str = "lookaside-lab";
 
-/// Becomes the program with these arguments: its exit code is this one's.
-pub fn run(args: &[OsString]) -> Result<u8, Failure> {
+/// Runs a workload, or becomes the papers' program with these arguments: its exit code is this one's.
+pub fn run(args: &LabArgs) -> Result<u8, Failure> {
+    let (name, args) = match args {
+        LabArgs::Workload(args) => return workload::run(args),
+        LabArgs::Reproduce(passed) => ("reproduce", &passed.args),
+        LabArgs::Experiment(passed) => ("experiment", &passed.args),
+    };
     let Some(program) = candidates().find(|path| path.is_file()) else {
         return Err(Failure::bad(format_args!(
-            "{PROGRAM} is not installed; from the sources: cargo build --release -p {PROGRAM}"
+            "{PROGRAM} is not installed; build it: cargo build --release -p {PROGRAM}"
         )));
     };
-    let error = Command::new(&program).args(args).exec();
+    let error = Command::new(&program).arg(name).args(args).exec();
     Err(Failure::bad(format_args!("{}: {error}", program.display())))
 }
 

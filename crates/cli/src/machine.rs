@@ -1,6 +1,4 @@
-//! The `machine` command: lists, shows and checks machine descriptions.
-
-use std::path::PathBuf;
+//! The `machine` command: lists, shows, checks and measures machines.
 
 use lookaside_machine::presets;
 use lookaside_views::machine::check::{CheckedMachine, MachineCheck};
@@ -8,6 +6,7 @@ use lookaside_views::machine::presets::MachineList;
 use lookaside_views::{json, machine as views};
 
 use crate::args::machine::MachineCommand;
+use crate::{probe, validate};
 use lookaside_cli::exit::{Failure, BAD_INPUT};
 use lookaside_cli::machines::find;
 use lookaside_cli::output::{print, style, OutputArgs};
@@ -32,18 +31,17 @@ pub fn run(command: MachineCommand) -> Result<u8, Failure> {
             }
             Ok(0)
         }
-        MachineCommand::Check { files, output } => check(&files, &output),
+        MachineCommand::Check { machines, output } => check(&machines, &output),
+        MachineCommand::Probe(args) => probe::run(&args),
+        MachineCommand::Validate(args) => validate::run(&args),
     }
 }
 
-fn check(files: &[PathBuf], output: &OutputArgs) -> Result<u8, Failure> {
+fn check(machines: &[String], output: &OutputArgs) -> Result<u8, Failure> {
     output.check()?;
-    let checked = files.iter().map(|path| {
-        let file = path.display().to_string();
-        match lookaside_machine::load(path) {
-            Ok(machine) => CheckedMachine { file, machine: Some(machine.name), error: None },
-            Err(e) => CheckedMachine { file, machine: None, error: Some(e.to_string()) },
-        }
+    let checked = machines.iter().map(|name| match find(name) {
+        Ok(machine) => CheckedMachine { file: name.clone(), machine: Some(machine.name), error: None },
+        Err(e) => CheckedMachine { file: name.clone(), machine: None, error: Some(e.line) },
     });
     let checked = MachineCheck { files: checked.collect() };
     let errors: Vec<&String> = checked.files.iter().filter_map(|file| file.error.as_ref()).collect();

@@ -44,7 +44,8 @@ impl OutputArgs {
         self.html.as_deref().into_iter().chain(self.json_file()).try_for_each(check_writable)
     }
 
-    /// Prints the result as text or JSON, then writes the files: one that can't be written any more must not cost the result.
+    /// Prints the result as text or JSON, then writes the files: one that can't be written any more must not cost the
+    /// result.
     pub fn write(&self, document: &Document, json: &str, style: &Style) -> Result<(), Failure> {
         match self.prints_json() {
             true => print(json)?,

@@ -48,8 +48,8 @@ pub fn run(args: &ProbeArgs) -> Result<u8, Failure> {
     let all = args.only.is_none() && !args.quick && !interrupt.asked();
     if all && report.measured_a_level() {
         match keep_for_later(&described(&report)?) {
-            Ok(()) => say("kept: commands without --machine take it"),
-            Err(e) => say(format_args!("not kept for commands without --machine: {e}")),
+            Ok(()) => say("saved: commands without --machine use it"),
+            Err(e) => say(format_args!("not saved for commands without --machine: {e}")),
         }
     }
     for samples in samples {

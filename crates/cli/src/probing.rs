@@ -39,7 +39,7 @@ pub fn probed(seed: u64, interrupt: &Interrupt) -> Result<Machine, Failure> {
     let report = measured(seed, ProbeTime { attempt: PROBE_TIME, all: None }, &|| interrupt.asked())?;
     let open: Vec<String> = report.missing().into_iter().map(|(what, _)| what).collect();
     if !open.is_empty() {
-        say(format_args!("not found, so that the nearest preset's stands in: {}", open.join(", ")));
+        say(format_args!("not measured, taken from the nearest preset: {}", open.join(", ")));
     }
     described(&report)
 }

@@ -22,7 +22,7 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     check_writable(&args.output)?;
     let backend = backend::choose(&target, args.backend.map(Into::into), false, args.yes)?;
     let interrupt = Interrupt::install()?;
-    let recording = lookaside_capture::start(&RecordRequest {
+    let (recording, _) = backend::start(RecordRequest {
         target,
         backend,
         granularity: args.granularity.into(),
@@ -34,11 +34,6 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
         waits: false,
         sample_hz: args.hz,
     })?;
-    // The terminal is the program's until it has ended.
-    let say_notes = || recording.notes.iter().for_each(say);
-    if args.pid.is_some() {
-        say_notes();
-    }
     let control: Arc<dyn lookaside_capture::ProgramControl> = Arc::from(recording.control);
     interrupt.watch(Arc::clone(&control), args.pid.is_none());
     let mut source = recording.source;
@@ -49,13 +44,10 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     }
     let end = control.wait()?;
     interrupt.unwatch();
-    if args.pid.is_none() {
-        say_notes();
-    }
+    // The terminal was the program's until now.
+    recording.notes.iter().for_each(say);
     let whole = written.map_err(|e| Failure {
-        line: format!(
-            "{e}; the recording broke off, and the program with it; what was recorded until then can be read"
-        ),
+        line: format!("{e}; recording stopped and the program was ended; the trace holds what was recorded until then"),
         code: BROKE_OFF,
     })?;
     Ok(match end {

@@ -26,12 +26,12 @@ pub fn run(command: TraceCommand) -> Result<u8, Failure> {
         }
         TraceCommand::Cat { trace } => written(&trace, None),
         TraceCommand::Head { trace, n } => written(&trace, Some(n)),
-        TraceCommand::Convert { from, to, format } => {
-            let format = format.map_or_else(|| by_ending(&to), Ok)?;
-            let done = convert(&text(&from), None, &text(&to), format.into())?;
+        TraceCommand::Convert { from, output, format } => {
+            let format = format.map_or_else(|| by_ending(&output), Ok)?;
+            let done = convert(&text(&from), None, &text(&output), format.into())?;
             let lost = done.champsim.filter(|losses| !losses.is_none());
             if let Some(losses) = lost {
-                say(format_args!("{}: {}", to.display(), words(&losses)));
+                say(format_args!("{}: {}", output.display(), words(&losses)));
             }
             let code = said(&from, &done.damage);
             Ok(if lost.is_some() { NOT_CLEAN } else { code })
@@ -100,7 +100,7 @@ fn by_ending(to: &Path) -> Result<ExportFormat, Failure> {
         Some("champsim" | "champsimtrace") => Ok(ExportFormat::Champsim),
         Some("txt") => Ok(ExportFormat::Text),
         _ => Err(Failure::bad(format_args!(
-            "{}: the ending says no format; end it in .lkt, .champsim or .txt, or give --format",
+            "{}: unknown file ending; use .lkt, .champsim or .txt, or give --format",
             to.display()
         ))),
     }

@@ -1,4 +1,5 @@
-//! Accesses a second of one, two and four simulated cores in all, each with a thread and TLBs of its own, from decoded blocks in memory.
+//! Accesses a second of one, two and four simulated cores in all, each with a thread and TLBs of its own, from decoded
+//! blocks in memory.
 
 #![allow(missing_docs)] // criterion_group! makes a public function without docs.
 
@@ -14,7 +15,8 @@ const ACCESSES: usize = 1 << 20;
 const TURNS: [usize; 2] = [1 << 16, 1 << 12];
 const CORES: [u32; 3] = [1, 2, 4];
 
-/// Each core's accesses: to all of 4,096 pages alike, or along a few streams that now and then jump, as compiled code's.
+/// Each core's accesses: to all of 4,096 pages alike, or along a few streams that now and then jump, as compiled
+/// code's.
 fn addresses(pattern: &str, core: usize, count: usize) -> Vec<u64> {
     let mut rng = SplitMix64::new(core as u64 + 1);
     let mut below = move |bound: u64| ((u128::from(rng.next_u64()) * u128::from(bound)) >> 64) as u64;

@@ -74,8 +74,8 @@ pub enum PagePolicy {
     Thp,
     /// As `Thp`, but only inside these ranges.
     Selective(Vec<ProcessRange>),
-    /// Files instead of memory, inside these ranges: an aligned huge-page range that lies wholly in one mapping of a file
-    /// when it is first touched. For a program's code.
+    /// Files instead of memory, inside these ranges: an aligned huge-page range that lies wholly in one mapping of a
+    /// file when it is first touched. For a program's code.
     SelectiveFiles(Vec<ProcessRange>),
 }
 

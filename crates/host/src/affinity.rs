@@ -5,8 +5,8 @@ use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
 
 /// The CPU that the calling thread runs on now.
 pub fn current_cpu() -> usize {
-    // The C library's: rustix looks for the system's own code (vDSO) at an address that Valgrind has unmapped, and dies.
-    // SAFETY: takes nothing and touches no memory.
+    // The C library's: rustix looks for the system's own code (vDSO) at an address that Valgrind has unmapped, and
+    // dies. SAFETY: takes nothing and touches no memory.
     let cpu = unsafe { libc::sched_getcpu() };
     usize::try_from(cpu).unwrap_or(0)
 }

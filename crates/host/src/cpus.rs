@@ -10,8 +10,8 @@ const CPUS: &str = "/sys/devices/system/cpu";
 /// More caches than the kernel describes for any CPU.
 const MOST_CACHES: u32 = 16;
 
-/// What the kernel says of the machine's CPUs (Documentation/ABI/testing/sysfs-devices-system-cpu). What it does not say is
-/// absent.
+/// What the kernel says of the machine's CPUs (Documentation/ABI/testing/sysfs-devices-system-cpu). What it does not
+/// say is absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CpuTopology {
     folder: PathBuf,

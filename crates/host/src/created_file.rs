@@ -10,9 +10,9 @@ use super::trusted_path::is_of_ours;
 /// Write permission of all.
 const ALL_WRITE: u32 = 0o002;
 
-/// Opens a file for writing and empties it, as [`File::create`] does. In a folder that all may write to, such as `/tmp`,
-/// or that is another user's, it follows no link and takes no file of another user's: these may have been laid there so
-/// that who writes by that name, perhaps root, overwrites or gives away something else.
+/// Opens a file for writing and empties it, as [`File::create`] does. In a folder that all may write to, such as
+/// `/tmp`, or that is another user's, it follows no link and takes no file of another user's: these may have been laid
+/// there so that who writes by that name, perhaps root, overwrites or gives away something else.
 ///
 /// # Errors
 /// The system's; such a link or file.

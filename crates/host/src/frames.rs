@@ -7,7 +7,8 @@ use crate::{Process, Vma};
 
 /// Bytes of a page, by which `/proc/PID/pagemap` counts.
 const PAGE: u64 = 4096;
-/// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst): the frame, 0 for those who may not know it; it is there.
+/// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst): the frame, 0 for those who may not know it; it is
+/// there.
 const FRAME: u64 = (1 << 55) - 1;
 const PRESENT: u64 = 1 << 63;
 
@@ -39,8 +40,8 @@ impl FrameScatter {
         (!frames.is_empty()).then_some(Self { pages: frames.len() as u64, blocks, regions })
     }
 
-    /// Of a process's anonymous memory in mappings of 2 MiB and more: all of it, or 128 stretches of 2 MiB. `None` where
-    /// there is none, or the frames may not be seen.
+    /// Of a process's anonymous memory in mappings of 2 MiB and more: all of it, or 128 stretches of 2 MiB. `None`
+    /// where there is none, or the frames may not be seen.
     pub fn of_process(process: &Process) -> Option<Self> {
         let areas = process.maps().ok()?;
         let pages = |area: &Vma| (area.end - area.start) / PAGE;

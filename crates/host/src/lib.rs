@@ -1,8 +1,8 @@
 //! The one reader of the running system: what `/proc` and `/sys` say of processes, memory, CPUs and huge pages, perf
 //! events, the CPUs that a thread is bound to, and mapped memory.
 //!
-//! What it reads is plain data; a [`HostError`] names the file and what was found in it. Code that may not allocate (the
-//! preloaded library, the allocator) reads what it needs by itself.
+//! What it reads is plain data; a [`HostError`] names the file and what was found in it. Code that may not allocate
+//! (the preloaded library, the allocator) reads what it needs by itself.
 //!
 //! ```
 //! use lookaside_host::{allowed_cpus, CpuTopology, Process};

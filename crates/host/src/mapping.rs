@@ -79,7 +79,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: this value's own mapping, whose addresses nobody uses any more. That it can't be unmapped does not happen.
+        // SAFETY: this value's own mapping, whose addresses nobody uses any more. That it can't be unmapped does not
+        // happen.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

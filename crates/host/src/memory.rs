@@ -23,8 +23,8 @@ pub fn meminfo_bytes(name: &'static str) -> Result<u64, HostError> {
     line(&text, name).and_then(kib).ok_or_else(|| HostError::text(MEMINFO, name, &text))
 }
 
-/// Bytes of memory that this process can have without swapping or being killed: what the system has available, and what its
-/// control groups leave of that; `None` where neither is said.
+/// Bytes of memory that this process can have without swapping or being killed: what the system has available, and what
+/// its control groups leave of that; `None` where neither is said.
 pub fn available_bytes() -> Option<u64> {
     let groups = group_bytes(Path::new(CGROUPS), &read("/proc/self/cgroup").unwrap_or_default());
     meminfo_bytes("MemAvailable").ok().into_iter().chain(groups).min()
@@ -150,9 +150,9 @@ impl TransparentHugePages {
         Ok(chosen(&self.text(setting)?).map(str::to_string))
     }
 
-    /// Bytes of the pages, smallest first, that memory is given which asks for huge ones (`madvise`): of each size that its
-    /// own setting allows (`hugepages-64kB/enabled`, Linux 6.8 and later), or `enabled` where that says `inherit` or there are
-    /// no such settings.
+    /// Bytes of the pages, smallest first, that memory is given which asks for huge ones (`madvise`): of each size that
+    /// its own setting allows (`hugepages-64kB/enabled`, Linux 6.8 and later), or `enabled` where that says `inherit`
+    /// or there are no such settings.
     pub fn offered_bytes(&self) -> Vec<u64> {
         let allowed = |word: Option<String>| matches!(word.as_deref(), Some("always" | "madvise"));
         let all = allowed(self.chosen("enabled").unwrap_or_default());

@@ -68,7 +68,8 @@ impl PerfEventAttr {
         Self { kind, size: size_of::<Self>() as u32, config, ..Self::default() }
     }
 
-    /// Opens the event on a thread (0 = the calling one), as far as it runs on `cpu`; `None`: on any. It is closed on exec.
+    /// Opens the event on a thread (0 = the calling one), as far as it runs on `cpu`; `None`: on any. It is closed on
+    /// exec.
     ///
     /// # Errors
     /// The system's own; [`refusal`] puts them in words.

@@ -85,8 +85,8 @@ pub fn load_average() -> Result<Vec<u8>, HostError> {
     std::fs::read(path).map_err(|e| HostError::io(path, e))
 }
 
-/// The fewest processes and threads that the system allows at a time, and the file that says so; a control group without a
-/// limit does not count. `None`: nothing is said.
+/// The fewest processes and threads that the system allows at a time, and the file that says so; a control group
+/// without a limit does not count. `None`: nothing is said.
 pub fn most_tasks() -> Option<(u64, PathBuf)> {
     let files = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max", "/sys/fs/cgroup/pids.max"];
     files.into_iter().filter_map(|file| Some((number(file).ok()?, file.into()))).min_by_key(|(most, _)| *most)
@@ -103,8 +103,8 @@ pub fn vulnerabilities() -> Vec<(String, String)> {
     all
 }
 
-/// Time in milliseconds that the host gave to others while this CPU wanted to run, since the start of the system; `None`: not
-/// said.
+/// Time in milliseconds that the host gave to others while this CPU wanted to run, since the start of the system;
+/// `None`: not said.
 pub fn stolen_ms(cpu: usize) -> Option<f64> {
     Some(stolen_ticks(&read("/proc/stat").ok()?, cpu)? as f64 * 1e3 / ticks_per_second())
 }

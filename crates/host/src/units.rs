@@ -1,7 +1,7 @@
 //! Lists of CPUs and sizes, as the kernel writes them.
 
-/// No machine has a CPU with a higher number (the kernel's own limit, `CONFIG_NR_CPUS`, is lower): a longer range is no list
-/// of CPUs.
+/// No machine has a CPU with a higher number (the kernel's own limit, `CONFIG_NR_CPUS`, is lower): a longer range is no
+/// list of CPUs.
 const MOST_CPUS: usize = 1 << 16;
 
 /// Reads a list of CPUs, `0-3,8`, in the order in which it stands there. A part that is no number or range is left out.
@@ -14,7 +14,8 @@ pub(crate) fn parse_cpu_list(text: &str) -> Vec<usize> {
     text.trim().split(',').filter_map(range).flatten().collect()
 }
 
-/// Reads a size, `48K`, `64M`, `8G` or `77`, in bytes (binary units); `None` of anything else, and of more than 64 bits hold.
+/// Reads a size, `48K`, `64M`, `8G` or `77`, in bytes (binary units); `None` of anything else, and of more than 64 bits
+/// hold.
 pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = match text.as_bytes().last()? {

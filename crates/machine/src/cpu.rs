@@ -15,7 +15,8 @@ pub enum CpuId {
         stepping: u32,
         /// `model name`; hypervisors make it up.
         name: String,
-        /// Among its `flags` is `amx_tile`. Hypervisors may name an older model than the CPU is; what it can do is true.
+        /// Among its `flags` is `amx_tile`. Hypervisors may name an older model than the CPU is; what it can do is
+        /// true.
         amx: bool,
     },
     /// An ARM CPU.

@@ -24,8 +24,21 @@ impl MachineError {
 /// Replaces control characters by spaces and cuts the text to `most` characters.
 fn one_line(text: &str, most: usize) -> String {
     let mut line: String = text.chars().take(most).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if line.len() < text.len() {
+    if text.chars().nth(most).is_some() {
         line.push('…');
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::one_line;
+
+    #[test]
+    fn a_line_is_cut_where_it_is_too_long_and_only_there() {
+        assert_eq!(one_line("äöü", 3), "äöü");
+        assert_eq!(one_line("äöüß", 3), "äöü…");
+        // A control character of two bytes becomes a blank of one.
+        assert_eq!(one_line("a\u{85}b\n", 4), "a b ");
+    }
 }

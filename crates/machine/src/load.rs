@@ -45,7 +45,9 @@ pub(crate) fn table(text: &str, file_name: &str) -> Result<toml::Table, MachineE
     }
     toml::from_str(text).map_err(|e| {
         let place = e.span().map(|span| line_and_column(text, span.start)).unwrap_or_default();
-        MachineError::new(file_name, &place, &e.message().replace('\n', ", "))
+        // The parser has no words for a value that is missing at the end of the text.
+        let message = if e.message().is_empty() { "a value is missing" } else { e.message() };
+        MachineError::new(file_name, &place, &message.replace('\n', ", "))
     })
 }
 
@@ -102,7 +104,7 @@ fn reword(path: &str, message: &str) -> (String, String) {
     if let Some((key, rest)) = message.strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "))
     {
         let known = rest.trim_start_matches("one of ").replace('`', "");
-        return (inside(key), format!("is no key here; known: {known}"));
+        return (inside(key), format!("unknown key; known keys: {known}"));
     }
     if let Some((found, expected)) = message
         .strip_prefix("invalid type: ")

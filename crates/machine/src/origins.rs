@@ -34,8 +34,8 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// The table `[origins]`: by the path of a value, as `--set` takes it (`tlb.l2d.replacement`), or of all that is within (`tlb.l2d`).
-/// A path that is not there is [`Origin::Given`]; one that names nothing says nothing.
+/// The table `[origins]`: by the path of a value, as `--set` takes it (`tlb.l2d.replacement`), or of all that is within
+/// (`tlb.l2d`). A path that is not there is [`Origin::Given`]; one that names nothing says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Origins(BTreeMap<String, Origin>);
@@ -101,5 +101,13 @@ mod tests {
         assert_eq!(origins.of("tlb.l1d.replacement"), Origin::Preset);
         assert_eq!(origins.of("tlb.l1d-other-sizes"), Origin::Preset);
         assert!(!origins.any_measured());
+        let all: Vec<_> = origins.paths().collect();
+        assert_eq!(all, [("tlb.l1d", Origin::Preset), ("tlb.l1d-other-sizes", Origin::Preset)]);
+    }
+
+    #[test]
+    fn an_origin_is_a_word() {
+        let all = [Origin::Measured, Origin::Cpuid, Origin::Preset, Origin::Assumed, Origin::Given];
+        assert_eq!(all.map(|origin| origin.to_string()), ["measured", "CPUID", "preset", "assumed", "given"]);
     }
 }

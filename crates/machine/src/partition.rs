@@ -119,9 +119,10 @@ impl ColorLevel {
 }
 
 impl Machine {
-    /// The data TLB arrays for pages of a size, as colouring sees them: first level first, in the order of the description.
-    /// Fully associative arrays have one set. An array that coalesces takes its index of the number of the block of pages: its masks
-    /// stand so many bits higher here. That pages of a block may share an entry is not counted on.
+    /// The data TLB arrays for pages of a size, as colouring sees them: first level first, in the order of the
+    /// description. Fully associative arrays have one set. An array that coalesces takes its index of the number of the
+    /// block of pages: its masks stand so many bits higher here. That pages of a block may share an entry is not
+    /// counted on.
     pub fn color_levels(&self, page_size: PageSize) -> Vec<ColorLevel> {
         let mut tlbs: Vec<_> = self.tlbs.iter().collect();
         tlbs.sort_by_key(|tlb| tlb.level);
@@ -272,8 +273,8 @@ impl Partitions {
 
 #[cfg(test)]
 mod tests {
-    use super::{Partition, Partitions, Share};
-    use crate::{preset, PageSize};
+    use super::{ColorLevel, Partition, Partitions, Share};
+    use crate::{preset, IndexFn, PageSize};
 
     fn file() -> Partitions {
         let machine = preset("xeon-e5-2650").expect("a preset");
@@ -299,6 +300,33 @@ mod tests {
         assert_eq!(all.levels.iter().map(|l| (l.sets, l.ways)).collect::<Vec<_>>(), [(16, 4), (128, 4)]);
         let text = all.to_toml();
         assert_eq!(Partitions::parse(&text, "t").expect(&text), all);
+        assert_eq!(text.matches("contiguous_pages").count(), 1, "one page is the least, and not written: {text}");
+        let [t1, t2] = ["T1", "T2"].map(|name| all.partition(name));
+        assert_eq!((t1, t2, all.partition("T3")), (Some(&all.partitions[0]), Some(&all.partitions[1]), None));
+        assert_eq!((all.level("stlb"), all.level("T1")), (Some(&all.levels[1]), None));
+    }
+
+    #[test]
+    fn as_many_levels_sets_and_pages_as_there_may_be_are_taken_and_one_more_is_not() {
+        let level = |at: usize, sets| ColorLevel { name: format!("l{at}"), sets, ways: 4, index: IndexFn::Linear };
+        let said = |all: Partitions| Partitions::parse(&all.to_toml(), "p").map(|_| ()).map_err(|e| e.to_string());
+        let levels = |count, sets| Partitions {
+            levels: (0..count).map(|at| level(at, sets)).collect(),
+            partitions: Vec::new(),
+            ..file()
+        };
+        assert_eq!([levels(1, 1), levels(4, 4096)].map(said), [Ok(()), Ok(())]);
+        assert_eq!(said(levels(5, 16)), Err("p: level: write 1 to 4 levels, found 5".into()));
+        assert_eq!(said(levels(1, 8192)), Err("p: level[0].sets: 8192 is no power of two up to 4096".into()));
+        let none = Partitions::parse("machine = \"m\"\npage_size = \"4K\"\nlevel = []", "p").expect_err("no levels");
+        assert_eq!(none.to_string(), "p: level: write 1 to 4 levels, found 0");
+        let mut all = file();
+        (all.partitions[0].pages, all.partitions[0].shares[0].ways) = (Some(2), Some(4));
+        all.partitions[0].shares[0].sets = vec![0, 15];
+        assert_eq!(said(all.clone()), Ok(()), "two pages in a row, four ways, the last set");
+        all.partitions[0].shares[0].ways = Some(0);
+        let why = "p: partition[0].shares[0].ways: must be 1 to 4, the ways of l1d-4k";
+        assert_eq!(said(all), Err(why.into()));
     }
 
     #[test]
@@ -311,6 +339,21 @@ mod tests {
             ("pages = 4", "pages = 1", "p.toml: partition[0].pages: are fewer than the 2 contiguous"),
             ("sets = 128", "sets = 96", "p.toml: level[1].sets: 96 is no power of two up to 4096"),
             ("name = \"T2\"", "name = \"T1\"", "p.toml: partition[1].name: \"T1\" stands twice"),
+            ("name = \"stlb\"", "name = \"l1d-4k\"", "p.toml: level[1].name: \"l1d-4k\" stands twice"),
+            ("ways = 4", "ways = 0", "p.toml: level[0].ways: is 0"),
+            ("index = \"linear\"", "index = [1, 2, 4]", "p.toml: level[0].index: 16 sets have 4 masks, found 3"),
+            (
+                "index = \"linear\"",
+                "index = [1, 2, 4, 6]",
+                "p.toml: level[0].index[3]: is a sum of those before it: some sets would never be used",
+            ),
+            ("contiguous_pages = 2", "contiguous_pages = 0", "p.toml: partition[0].contiguous_pages: is 0; at least 1"),
+            ("sets = [0, 1]", "sets = []", "p.toml: partition[0].shares[0].sets: is empty"),
+            (
+                "level = \"l1d-4k\"",
+                "level = \"l3\"",
+                "p.toml: partition[0].shares[0].level: \"l3\" is no level here; known: l1d-4k, stlb",
+            ),
         ] {
             assert!(text.contains(from), "{text}");
             let error = Partitions::parse(&text.replacen(from, to, 1), "p.toml").expect_err(to);

@@ -47,7 +47,7 @@ pub fn presets() -> &'static [Preset] {
 pub fn preset(name: &str) -> Result<Machine, MachineError> {
     let Some(found) = PRESETS.iter().find(|p| p.name == name) else {
         let known: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
-        return Err(MachineError::new(name, "", &format!("is no preset; there are {}", known.join(", "))));
+        return Err(MachineError::new(name, "", &format!("is not a preset; presets: {}", known.join(", "))));
     };
     parse(found.toml, &format!("presets/{name}.toml")).map(|machine| machine.all_from(Origin::Preset))
 }

@@ -105,8 +105,8 @@ pub struct HostTable {
     pub format: TableFormat,
     /// Page size that the host backs guest memory with.
     pub page_size: PageSize,
-    /// log2 of the bytes of guest-physical memory that frames lie in: how far they are scattered, and so how many of the
-    /// host's tables are read. Absent = as far as the formats reach.
+    /// log2 of the bytes of guest-physical memory that frames lie in: how far they are scattered, and so how many of
+    /// the host's tables are read. Absent = as far as the formats reach.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bits: Option<u32>,
 }
@@ -171,9 +171,9 @@ pub struct Tlb {
     /// (virtually and physically contiguous); 1 = no coalescing.
     #[serde(default = "one")]
     pub coalesce_pages: u32,
-    /// Its sets also hold entries of table level 2 (on x86-64 page-directory entries), which take places beside those of pages
-    /// and let a walk begin at the leaf table. AMD's second-level data TLBs do so since Zen (Software Optimization Guide for
-    /// the family 19h processors, 56665, section 2.7).
+    /// Its sets also hold entries of table level 2 (on x86-64 page-directory entries), which take places beside those
+    /// of pages and let a walk begin at the leaf table. AMD's second-level data TLBs do so since Zen (Software
+    /// Optimization Guide for the family 19h processors, 56665, section 2.7).
     #[serde(default)]
     pub directory_entries: bool,
     /// Cycles that a hit at this level adds (0 for a first level that is hidden by the L1 cache access).
@@ -386,7 +386,8 @@ pub struct Cache {
     /// Which line goes.
     #[serde(default = "lru")]
     pub replacement: Replacement,
-    /// A store that finds no line here fetches it, as a load does; without that it leaves the cache as it was, and goes on to the next level.
+    /// A store that finds no line here fetches it, as a load does; without that it leaves the cache as it was, and goes
+    /// on to the next level.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub write_allocate: bool,
     /// Load-to-use cycles of a hit here, in all (not added to the level above).
@@ -440,8 +441,8 @@ pub struct Stream {
     pub cache_cycles: f64,
     /// Load-to-use cycles of a line of such a walk that memory serves (at most memory's own).
     pub memory_cycles: f64,
-    /// Cycles of the page-table walk that a line of such a walk needs where it enters a page (at most those of any other):
-    /// what is left of it where translations are fetched ahead too. Absent = as any other.
+    /// Cycles of the page-table walk that a line of such a walk needs where it enters a page (at most those of any
+    /// other): what is left of it where translations are fetched ahead too. Absent = as any other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk_cycles: Option<f64>,
 }
@@ -456,8 +457,9 @@ pub struct ContextSwitch {
     /// Fixed cycles a switch.
     #[serde(default)]
     pub cycles: f64,
-    /// Processes that may have entries on a hardware thread at a time; another takes the place of each in turn, whose entries go. Of no
-    /// account where a switch flushes. `None`: any number. Linux gives each x86 CPU 6 PCIDs (`TLB_NR_DYN_ASIDS`, arch/x86/include/asm/tlbflush.h).
+    /// Processes that may have entries on a hardware thread at a time; another takes the place of each in turn, whose
+    /// entries go. Of no account where a switch flushes. `None`: any number. Linux gives each x86 CPU 6 PCIDs
+    /// (`TLB_NR_DYN_ASIDS`, arch/x86/include/asm/tlbflush.h).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address_spaces: Option<u32>,
 }

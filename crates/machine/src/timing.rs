@@ -1,5 +1,6 @@
-//! What reads, page faults and streams take in nanoseconds, as `lookaside probe` measures them: the figures that a core's
-//! overlap, the memory's bandwidth and the kernel's zeroing show in, and that counts and latencies do not say.
+//! What reads, page faults and streams take in nanoseconds, as `lookaside machine probe` measures them: the figures
+//! that a core's overlap, the memory's bandwidth and the kernel's zeroing show in, and that counts and latencies do not
+//! say.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +17,8 @@ pub struct Timing {
     /// Reads in a row from memory, without and beside a stream on another CPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sequential_reads: Vec<SequentialReads>,
-    /// First touches of anonymous memory, by the size of the pages that the kernel gives, smallest first. A size that it
-    /// does not offer is not there.
+    /// First touches of anonymous memory, by the size of the pages that the kernel gives, smallest first. A size that
+    /// it does not offer is not there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub page_faults: Vec<PageFaultCost>,
 }
@@ -41,8 +42,8 @@ pub struct RandomReads {
     /// Dependent ÷ independent nanoseconds in 2 MiB pages: how many misses a core has under way at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlapping_misses: Option<Quartiles>,
-    /// Of what 4 KiB pages take longer than pages of 2 MiB, dependent ÷ independent: how many walks a core has under way
-    /// at a time, or hides behind misses. Absent where independent reads do not take longer.
+    /// Of what 4 KiB pages take longer than pages of 2 MiB, dependent ÷ independent: how many walks a core has under
+    /// way at a time, or hides behind misses. Absent where independent reads do not take longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overlapping_walks: Option<Quartiles>,
 }
@@ -78,7 +79,8 @@ pub struct PageFaultCost {
     pub ns_per_fault: Quartiles,
 }
 
-/// Lower quartile, median and upper quartile over rounds in which all figures took turns; written as a list of the three.
+/// Lower quartile, median and upper quartile over rounds in which all figures took turns; written as a list of the
+/// three.
 #[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(from = "[f64; 3]", into = "[f64; 3]")]
 pub struct Quartiles {

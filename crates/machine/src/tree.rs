@@ -3,11 +3,12 @@
 /// Most ways of a tree of a number of ways that is no power of two.
 pub const MAX_UNEVEN_TREE_WAYS: u32 = 64;
 
-/// Ways on the left of a node that is over so many (2 or more): half of a power of two. Of other numbers, at the root as near half as can be, and below it as
-/// large a power of two as leaves something on the right: 12 are 6 and 6, each of them 4 and 2.
+/// Ways on the left of a node that is over so many (2 or more): half of a power of two. Of other numbers, at the root
+/// as near half as can be, and below it as large a power of two as leaves something on the right: 12 are 6 and 6, each
+/// of them 4 and 2.
 ///
-/// That is the shape of the second-level TLB of Zen 4, of three that were tried: it alone predicts all of 77 sequences of one `lookaside probe --only policy`.
-/// Others may have others.
+/// That is the shape of the second-level TLB of Zen 4, of three that were tried: it alone predicts all of 77 sequences
+/// of one `lookaside machine probe --only policy`. Others may have others.
 pub fn tree_left_ways(ways: u32, is_root: bool) -> u32 {
     match is_root {
         true => ways.div_ceil(2),
@@ -15,8 +16,9 @@ pub fn tree_left_ways(ways: u32, is_root: bool) -> u32 {
     }
 }
 
-/// Nodes above the way that has the fewest of them. A set keeps one page more than that, of those used last, whatever goes in between: each use of another page
-/// turns one node of a way's path towards it at most, and the fill that takes it finds all turned.
+/// Nodes above the way that has the fewest of them. A set keeps one page more than that, of those used last, whatever
+/// goes in between: each use of another page turns one node of a way's path towards it at most, and the fill that takes
+/// it finds all turned.
 pub fn tree_least_depth(ways: u32) -> u32 {
     fn below(ways: u32, is_root: bool) -> u32 {
         if ways < 2 {

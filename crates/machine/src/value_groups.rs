@@ -3,8 +3,8 @@
 use crate::{Machine, Origin, Origins};
 
 impl Machine {
-    /// The paths of all groups of values that a description has, in the order of its file: each TLB, walk cache and data cache, and
-    /// what is not within one of these.
+    /// The paths of all groups of values that a description has, in the order of its file: each TLB, walk cache and
+    /// data cache, and what is not within one of these.
     pub fn value_groups(&self) -> Vec<String> {
         let mut groups: Vec<String> =
             ["clock_mhz", "topology", "page_table", "page_table.host", "walker"].map(String::from).into();

@@ -64,7 +64,7 @@ extern "C" fn end() {
 #[inline]
 fn heap() -> &'static GrowingHeap {
     HEAP.ready(environment::partition, |why| {
-        FixedLine::new(format_args!("lookaside: --color: {why}; the program runs without\n")).put(2);
+        FixedLine::new(format_args!("lookaside: color: {why}; the program runs without\n")).put(2);
     });
     &HEAP
 }

@@ -1,6 +1,6 @@
 //! The C library's malloc family inside a TLB partition: `LD_PRELOAD=liblookaside_malloc.so LOOKASIDE_COLOR=LINE CMD`.
 //!
-//! All that an unmodified program allocates lies in pages of one partition (`lookaside run --color`); its stacks,
+//! All that an unmodified program allocates lies in pages of one partition (`lookaside color run`); its stacks,
 //! globals, code and mappings do not. Nothing is looked up in other libraries: the first call works, whoever makes it,
 //! the loader included.
 //!

@@ -210,6 +210,6 @@ fn a_partition_with_an_end_ends_and_a_bad_line_is_told() {
     assert_eq!(String::from_utf8_lossy(&bad.stdout), "x\n");
     assert_eq!(
         String::from_utf8_lossy(&bad.stderr),
-        "lookaside: --color: LOOKASIDE_COLOR cannot be read; the program runs without\n"
+        "lookaside: color: LOOKASIDE_COLOR cannot be read; the program runs without\n"
     );
 }

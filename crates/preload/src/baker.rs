@@ -145,6 +145,10 @@ impl HelperCalls for InsideCalls<'_> {
     fn let_others_in(&mut self) {
         sys::let_others_in();
     }
+
+    fn yield_cpu(&mut self) {
+        sys::yield_cpu();
+    }
 }
 
 /// The program that the helper is in.

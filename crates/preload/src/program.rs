@@ -10,7 +10,8 @@ use crate::sys::{self, Errno};
 /// alone, as a seccomp filter does.
 pub(crate) fn leave() -> ! {
     let mut text = [0; STAT_BYTES];
-    // Never among the program's files: where a table of its own was refused, Linux is older than 5.9, and asks for no code.
+    // Never among the program's files: where a table of its own was refused, Linux is older than 5.9, and asks for no
+    // code.
     let program = sys::leave_files().and_then(|()| PreloadedProcess::open());
     let status = program.and_then(|program| program.first_threads_status(&mut text)).unwrap_or_default();
     if status & 0x7f != 0 {
@@ -65,8 +66,8 @@ fn fields_of(stat: &[u8]) -> impl Iterator<Item = &[u8]> {
     stat.get(after..).unwrap_or_default().split(|&byte| byte == b' ' || byte == b'\n')
 }
 
-/// The status is the 50th field (proc(5): the 52nd of all), as wait(2) has it: the code in the second byte, or a signal in
-/// the lowest seven bits.
+/// The status is the 50th field (proc(5): the 52nd of all), as wait(2) has it: the code in the second byte, or a signal
+/// in the lowest seven bits.
 fn status_if_ended(stat: &[u8]) -> i32 {
     let mut fields = fields_of(stat);
     let status = fields.next().filter(|&state| state == b"Z").and_then(|_| fields.nth(48)).and_then(number);

@@ -82,7 +82,7 @@ fn baker_plan() -> Option<BakerPlan> {
 fn wants_collapser() -> Option<()> {
     read(c"LOOKASIDE_HUGEPAGES", |text| match text {
         VALUE => Ok(()),
-        other => Err(format!("`{other}`: want {VALUE}, for lookaside run --hugepages")),
+        other => Err(format!("`{other}`: want {VALUE}, for lookaside hugepages run")),
     })
 }
 

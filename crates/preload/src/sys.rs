@@ -37,6 +37,12 @@ pub(crate) fn let_others_in() {
     sleep_nanos(LET_IN.as_nanos() as u64);
 }
 
+/// Leaves the CPU to those who wait for it.
+pub(crate) fn yield_cpu() {
+    // SAFETY: takes nothing.
+    let _ = unsafe { syscall!(Sysno::sched_yield) };
+}
+
 /// Opens a file below a folder (`libc::AT_FDCWD`: wherever it is).
 pub(crate) fn open(folder: i32, path: &CStr, flags: i32) -> Result<i32, Errno> {
     // SAFETY: reads the path; a new file can harm nothing.

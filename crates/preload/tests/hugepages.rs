@@ -1,4 +1,4 @@
-//! The thread that makes huge pages within real programs, ordered to as `lookaside run --hugepages` does where it has
+//! The thread that makes huge pages within real programs, ordered to as `lookaside hugepages run` does where it has
 //! no right to make them from outside. The tests give up that right.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
@@ -182,8 +182,8 @@ fn what_is_no_window_now_is_left_alone_and_not_counted() {
         other => panic!("{start:#x}: {other:?}"),
     };
     for (n, part) in [
-        (0, "not mapped any more, or in parts"),
-        (1, "or in parts"),
+        (0, "not mapped any more, or only in parts"),
+        (1, "or only in parts"),
         (2, "NOHUGEPAGE"),
         (3, "of another kind"),
         (4, "of another kind"),
@@ -236,7 +236,7 @@ fn a_program_that_becomes_another_users_takes_no_orders_any_more() {
         other => panic!("{other:?}"),
     }
     let error = CollapseHandle::open(child.child.id()).expect_err("no thread").to_string();
-    assert!(error.contains("CAP_SYS_NICE") && error.contains("run --hugepages"), "{error}");
+    assert!(error.contains("CAP_SYS_NICE") && error.contains("hugepages run"), "{error}");
 }
 
 /// Runs a command, and makes huge pages of all that it and those that it starts have, again and again until it ends;

@@ -4,12 +4,12 @@
 //! $ cargo run --release -p lookaside-probe --example record_noise > crates/probe/tests/noise/NAME.txt
 //! ```
 //!
-//! The probe is run first. Then chains of four kinds are timed as it times them: of pages that the first level holds, that
-//! the second holds, of one set of the second, which all miss, and of so many that few hit. Each time is given in ten-thousandths of what its chain takes undisturbed (the lower
-//! quartile of all its times) more than that; and for each chain how far that is from the median of its kind.
-//! Then a chain of pages that the second level holds is walked round by round, and a round that takes much longer is
-//! taken for an interruption: how many there are in a second of running, and how many walks more the next round needs
-//! at most (what else slows it counts as walks too).
+//! The probe is run first. Then chains of four kinds are timed as it times them: of pages that the first level holds,
+//! that the second holds, of one set of the second, which all miss, and of so many that few hit. Each time is given in
+//! ten-thousandths of what its chain takes undisturbed (the lower quartile of all its times) more than that; and for
+//! each chain how far that is from the median of its kind. Then a chain of pages that the second level holds is walked
+//! round by round, and a round that takes much longer is taken for an interruption: how many there are in a second of
+//! running, and how many walks more the next round needs at most (what else slows it counts as walks too).
 
 use std::time::{Duration, Instant};
 

@@ -40,7 +40,7 @@ typedef struct lookaside_misses {
 
 /* Opens a counter.
  *
- * machine: path of a machine description (as `lookaside probe -o` writes it), not kept; or NULL: the TLBs are probed
+ * machine: path of a machine description (as `lookaside machine probe -o` writes it), not kept; or NULL: the TLBs are probed
  *          first.
  * rounds:  how often each access will be timed, with and without a control: at least 16, a multiple of 8 (rounded up);
  *          0 = 512. More rounds, fewer errors.

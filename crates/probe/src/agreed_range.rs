@@ -29,7 +29,8 @@ impl MeasuredRange {
     }
 }
 
-/// The range of the first two figures that agree, and of all others that agree with both: within this share and so much more.
+/// The range of the first two figures that agree, and of all others that agree with both: within this share and so much
+/// more.
 pub(crate) fn agreed_range(figures: &[f64], (share, more): (f64, f64)) -> Option<MeasuredRange> {
     let same = |a: f64, b: f64| (a - b).abs() <= share * a.min(b) + more;
     for (i, &a) in figures.iter().enumerate() {

@@ -16,8 +16,8 @@ const STEPS_A_SAMPLE: usize = 4096;
 const SAMPLES: usize = 4;
 /// See [`SAMPLES`].
 const MOST_SAMPLES: usize = 40;
-/// Samples agree where the one at the lower quartile lies within this share of the one at the median, and within root two
-/// of it more for each doubling of their number: a quartile of more samples is surer. Whatever disturbs makes them
+/// Samples agree where the one at the lower quartile lies within this share of the one at the median, and within root
+/// two of it more for each doubling of their number: a quartile of more samples is surer. Whatever disturbs makes them
 /// longer, so the lower quartile is taken.
 const AGREE: f64 = 0.01;
 
@@ -43,7 +43,7 @@ pub enum Halt {
     #[error("no time left")]
     TimeUp,
     /// The share of it that this step has is used up; the others go on.
-    #[error("its share of the time, {:.1} s, is used up", .0.as_secs_f64())]
+    #[error("stopped at its time limit, {:.1} s", .0.as_secs_f64())]
     ShareUp(Duration),
     /// There is no machine behind the times.
     #[error("an emulator: {0}; times there are not those of a TLB")]
@@ -182,7 +182,8 @@ impl<'m> ChainBench<'m> {
         self.metal.counts_walks()
     }
 
-    /// Pages that are walked for in so many steps of this sequence, once it has settled: the lower quartile, since whatever disturbs makes them more.
+    /// Pages that are walked for in so many steps of this sequence, once it has settled: the lower quartile, since
+    /// whatever disturbs makes them more.
     pub(crate) fn walks(&mut self, pages: &[u64], steps: usize) -> Result<f64, Halt> {
         self.measurements += 1;
         let chain = PageChain { size: self.size, touch: self.touch, pages };

@@ -73,7 +73,8 @@ impl<'a> Budget<'a> {
         Some(left.as_secs_f64() / self.time?.as_secs_f64())
     }
 
-    /// Adds parts of a step that share what is left of the time; `false`: there are none, or too little is left for them.
+    /// Adds parts of a step that share what is left of the time; `false`: there are none, or too little is left for
+    /// them.
     pub(crate) fn more(&self, step: ProbeStep, parts: usize) -> bool {
         let Some(end) = self.end else { return false };
         if parts == 0 || end.saturating_duration_since((self.now)()) < LEAST_MORE {

@@ -1,7 +1,7 @@
 //! Writes every measurement down as JSON lines, so that others can infer from it anew.
 //!
-//! JSON lines, one an object with a `kind`; `docs/probe.md` describes them. What is left out, because the bound is
-//! reached, is counted.
+//! JSON lines, one an object with a `kind`; `docs/reference/probe-evidence.md` describes them. What is left out,
+//! because the bound is reached, is counted.
 
 use std::io::{self, Write};
 use std::time::Duration;

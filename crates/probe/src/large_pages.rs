@@ -173,8 +173,8 @@ impl GiganticSearch {
         explain(&mut self.found, reason);
     }
 
-    /// Both levels, which have so many entries for small pages: what an entry covers, and where that is a whole page how
-    /// many there are.
+    /// Both levels, which have so many entries for small pages: what an entry covers, and where that is a whole page
+    /// how many there are.
     fn levels(
         &mut self,
         metal: &mut dyn Metal,

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use crate::options::ProbeOptions;
 use crate::report::ProbeReport;
 
-/// Another attempt is worth while with at least this share of an attempt's time: a probe that finds everything on a quiet development machine takes
-/// 17 to 27 s of its 60.
+/// Another attempt is worth while with at least this share of an attempt's time: a probe that finds everything on a
+/// quiet development machine takes 17 to 27 s of its 60.
 pub(crate) const WORTH_WHILE: f64 = 0.4;
 
 /// How often, and how long.
@@ -15,12 +15,13 @@ pub(crate) const WORTH_WHILE: f64 = 0.4;
 pub struct RetryLimits {
     /// At most so many, at least one.
     pub most: u64,
-    /// All of them together; each for itself has [`ProbeOptions::time`] and no more than what is left of this. `None` = no bound.
+    /// All of them together; each for itself has [`ProbeOptions::time`] and no more than what is left of this. `None` =
+    /// no bound.
     pub time: Option<Duration>,
 }
 
-/// Makes attempts at a probe, with the next seed each time, until what they found together is whole: the report that left least open, the
-/// earlier of two alike, and in it what others have of what it left open.
+/// Makes attempts at a probe, with the next seed each time, until what they found together is whole: the report that
+/// left least open, the earlier of two alike, and in it what others have of what it left open.
 ///
 /// # Errors
 /// Those of an attempt.

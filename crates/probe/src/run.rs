@@ -64,9 +64,9 @@ pub fn probe(
         }
     }
     if let Some(effects) = &mut report.effects {
-        effects.explain(report.halted.as_deref().unwrap_or("both levels have to be known"));
+        effects.explain(report.halted.as_deref().unwrap_or("needs both TLB levels"));
     } else if options.wants(ProbeStep::Effects) {
-        report.effects = Some(TlbEffects::unknown(report.halted.as_deref().unwrap_or("both levels have to be known")));
+        report.effects = Some(TlbEffects::unknown(report.halted.as_deref().unwrap_or("needs both TLB levels")));
     }
     report.measurements = bench.measurements();
     measure_hierarchy(metal, options, &budget, progress, &mut report);
@@ -84,7 +84,8 @@ pub fn probe(
     report
 }
 
-/// What the others left of the time goes to the policies that are still open: on a busy machine their share is too short.
+/// What the others left of the time goes to the policies that are still open: on a busy machine their share is too
+/// short.
 fn policies_again(
     bench: &mut ChainBench<'_>,
     budget: &Budget<'_>,
@@ -99,8 +100,8 @@ fn policies_again(
     Ok(())
 }
 
-/// Replacement of the levels that it is not known of, the second level first: a fully associative first level may be none
-/// of the rules, and take all the time that there is.
+/// Replacement of the levels that it is not known of, the second level first: a fully associative first level may be
+/// none of the rules, and take all the time that there is.
 fn policies(
     bench: &mut ChainBench<'_>,
     budget: &Budget<'_>,

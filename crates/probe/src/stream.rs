@@ -1,4 +1,5 @@
-//! A stream: a thread on another CPU that reads memory in a row, as fast as it can, for what a loaded memory costs here.
+//! A stream: a thread on another CPU that reads memory in a row, as fast as it can, for what a loaded memory costs
+//! here.
 
 use lookaside_machine::PageSize;
 

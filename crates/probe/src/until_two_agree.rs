@@ -70,7 +70,7 @@ pub fn until_two_agree(
     }
     let mut passes: Vec<String> = seen.iter().map(|found| said(&found.geometry)).collect();
     passes.dedup();
-    let reason = format!("no two passes confirm the same: {}", passes.join("; "));
+    let reason = format!("no two passes agree: {}", passes.join("; "));
     Ok((FoundLevel::nothing(reason), Vec::new()))
 }
 

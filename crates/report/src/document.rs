@@ -1,6 +1,7 @@
 //! A report as plain data: written once, drawn by [`crate::terminal`] and [`crate::html`].
 //!
-//! All text in it is made harmless ([`crate::text::clean`]) when it is put in or drawn; HTML is escaped when it is drawn.
+//! All text in it is made harmless ([`crate::text::clean`]) when it is put in or drawn; HTML is escaped when it is
+//! drawn.
 
 use crate::chart::Chart;
 use crate::line::Paint;
@@ -155,7 +156,7 @@ impl Document {
     /// Adds the banner of a result that ended early.
     pub fn cut_short(&mut self, why: impl AsRef<str>) {
         let words = RichText::painted(Paint::Warn, format!("Cut short: {}.", why.as_ref()));
-        self.banner(words.plain(" This is what was known until then."));
+        self.banner(words.plain(" This is what was known by then."));
     }
 
     /// Adds a fact.

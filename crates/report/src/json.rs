@@ -22,8 +22,8 @@ pub fn document<T: Serialize>(schema: &str, value: &T) -> String {
     text
 }
 
-/// The JSON Schema (draft 2020-12) of what [`document`] writes for a `T`, indented, ended by a line feed. It allows fields
-/// that it does not name, since they are added without a new version.
+/// The JSON Schema (draft 2020-12) of what [`document`] writes for a `T`, indented, ended by a line feed. It allows
+/// fields that it does not name, since they are added without a new version.
 ///
 /// # Panics
 /// If `T` is no struct or map: a bug in its type.
@@ -55,8 +55,8 @@ fn finite_or_null(schema: &mut Schema) {
     }
 }
 
-/// Descriptions are the documentation of types, which speaks to those who use them in Rust: here in JSON's words, and one
-/// line a paragraph.
+/// Descriptions are the documentation of types, which speaks to those who use them in Rust: here in JSON's words, and
+/// one line a paragraph.
 fn for_readers(schema: &mut Schema) {
     let Some(text) = schema.get("description").and_then(|text| text.as_str()) else { return };
     let mut words = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");

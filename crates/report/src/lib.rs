@@ -1,8 +1,9 @@
 //! One report, three renderers: terminal text, an HTML page, JSON.
 //!
-//! A [`Document`] is plain data: a title, an answer in a sentence or two, facts, notes, and sections of tables and charts. What
-//! a result means is said once, by the view that builds its document; [`terminal::render`] and [`html::render`] draw any
-//! document, [`json::document`] writes the result itself. This crate knows no result: it depends on no other room.
+//! A [`Document`] is plain data: a title, an answer in a sentence or two, facts, notes, and sections of tables and
+//! charts. What a result means is said once, by the view that builds its document; [`terminal::render`] and
+//! [`html::render`] draw any document, [`json::document`] writes the result itself. This crate knows no result: it
+//! depends on no other room.
 //!
 //! ```
 //! use lookaside_report::{html, terminal, Cell, Column, Document, Section, Style, Table};

@@ -54,7 +54,8 @@ pub enum Paint {
 }
 
 impl Paint {
-    /// ANSI "select graphic rendition" parameters after a reset (ECMA-48 §8.3.117), of the colours that a user's theme sets.
+    /// ANSI "select graphic rendition" parameters after a reset (ECMA-48 §8.3.117), of the colours that a user's theme
+    /// sets.
     fn sgr(self) -> &'static str {
         match self {
             Self::Plain | Self::Code => "",

@@ -22,7 +22,8 @@ pub fn counted(n: usize, one: &str) -> String {
     format!("{} {one}{}", grouped(n as u64), if n == 1 { "" } else { "s" })
 }
 
-/// A count or an amount of cycles, short: all digits below 10,000, then three significant digits and `k`, `M`, `G`, `T`.
+/// A count or an amount of cycles, short: all digits below 10,000, then three significant digits and `k`, `M`, `G`,
+/// `T`.
 pub fn short(n: f64) -> String {
     if !n.is_finite() {
         return NONE.into();
@@ -81,14 +82,15 @@ pub fn share(part: f64, whole: f64) -> f64 {
     }
 }
 
-/// A share (1 = all) as `12.3 %`; more than nothing and less than half a thousandth as `<0.1 %`.
+/// A share (1 = all) as `12.3 %`; more than nothing and less than half a thousandth as `<0.1 %`, below nothing as
+/// `-<0.1 %`.
 pub fn percent(share: f64) -> String {
     let hundredths = share * 100.0;
     if !hundredths.is_finite() {
         return NONE.into();
     }
     if hundredths != 0.0 && hundredths.abs() < 0.05 {
-        return if hundredths < 0.0 { ">-0.1\u{a0}%".into() } else { "<0.1\u{a0}%".into() };
+        return if hundredths < 0.0 { "-<0.1\u{a0}%".into() } else { "<0.1\u{a0}%".into() };
     }
     if hundredths.abs() >= 9999.5 {
         return format!("{}\u{a0}%", short(hundredths));
@@ -152,6 +154,7 @@ mod tests {
         assert_eq!(rate(1470.0), "1,470");
         assert_eq!(spaced(percent(0.3141)), "31.4 %");
         assert_eq!(spaced(percent(0.000_1)), "<0.1 %");
+        assert_eq!(spaced(percent(-0.000_1)), "-<0.1 %");
         assert_eq!(spaced(percent(0.0)), "0.0 %");
         assert_eq!(spaced(percent(f64::NAN)), "–");
         assert_eq!(spaced(bytes(4096)), "4 KiB");

@@ -3,7 +3,7 @@
 use crate::line::Paint;
 use crate::{num, text};
 
-/// Rows that a page shows at most; the JSON has them all.
+/// Rows that a page shows at most.
 const PAGE_ROWS: usize = 1000;
 
 /// A table: columns, then rows of as many cells.
@@ -14,6 +14,8 @@ pub struct Table {
     pub(crate) rows: Vec<TableRow>,
     pub(crate) shown: Option<Shown>,
     pub(crate) page_rows: usize,
+    /// The option by which a command prints all rows.
+    pub(crate) all_by: &'static str,
     pub(crate) rest: Option<Rest>,
     pub(crate) split: bool,
 }
@@ -240,6 +242,7 @@ impl Table {
             rows: Vec::new(),
             shown: None,
             page_rows: PAGE_ROWS,
+            all_by: "--json",
             rest: None,
             split: false,
         }
@@ -251,10 +254,17 @@ impl Table {
         Self { caption: text::clean(caption.as_ref()), ..self }
     }
 
-    /// A terminal shows `most` rows, and at least `least` where a screen is full; `most` gives way to the rows that were asked for.
+    /// A terminal shows `most` rows, and at least `least` where a screen is full; `most` gives way to the rows that
+    /// were asked for.
     #[must_use]
     pub fn shown(self, most: usize, least: usize) -> Self {
         Self { shown: Some(Shown { most, least }), ..self }
+    }
+
+    /// The option by which all rows are printed, where `--json` alone leaves them out.
+    #[must_use]
+    pub fn all_by(self, option: &'static str) -> Self {
+        Self { all_by: option, ..self }
     }
 
     /// What rows are called (one, several) where some are left out.
@@ -263,8 +273,8 @@ impl Table {
         Self { rest: Some(Rest { singular: singular.into(), plural: plural.into(), share: None }), ..self }
     }
 
-    /// What rows are called (one, several) where some are left out; a line says the rest of the shares in a column, and what that
-    /// rest is called when all rows are shown.
+    /// What rows are called (one, several) where some are left out; a line says the rest of the shares in a column, and
+    /// what that rest is called when all rows are shown.
     #[must_use]
     pub fn of_shares(self, rows: [&str; 2], column: usize, remainder: impl Into<String>) -> Self {
         let [singular, plural] = rows.map(Into::into);

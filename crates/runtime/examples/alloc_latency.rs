@@ -5,11 +5,12 @@
 //! $ cargo run --release -p lookaside-runtime --example alloc_latency [-- PAIRS]
 //! ```
 //!
-//! A slot among 8192 is drawn, what it holds is freed, 8 B to 256 KiB (log-uniform) are allocated: 10 million pairs unless
-//! given. The same sequence is replayed five times from an empty heap, and each pair counts with the least of its times: what
-//! interrupts and neighbours add differs from replay to replay, what the allocator does is the same. Memory is prefaulted. Times
-//! are by the time-stamp counter, less what reading it takes (the median of empty pairs). Then staged worst cases. *Headers alone* is what loading the
-//! header of what is freed and storing that of what is allocated take here.
+//! A slot among 8192 is drawn, what it holds is freed, 8 B to 256 KiB (log-uniform) are allocated: 10 million pairs
+//! unless given. The same sequence is replayed five times from an empty heap, and each pair counts with the least of
+//! its times: what interrupts and neighbours add differs from replay to replay, what the allocator does is the same.
+//! Memory is prefaulted. Times are by the time-stamp counter, less what reading it takes (the median of empty pairs).
+//! Then staged worst cases. *Headers alone* is what loading the header of what is freed and storing that of what is
+//! allocated take here.
 
 use std::process::ExitCode;
 
@@ -53,8 +54,8 @@ impl Malloc for Recording<'_> {
     }
 }
 
-/// No allocator: what cannot be left out where headers lie before the blocks. Allocations lie where another's did; a free reads the header,
-/// a malloc writes one, and no free block is looked for, joined or divided.
+/// No allocator: what cannot be left out where headers lie before the blocks. Allocations lie where another's did; a
+/// free reads the header, a malloc writes one, and no free block is looked for, joined or divided.
 struct HeadersAlone {
     addresses: Vec<*mut u8>,
     next: usize,
@@ -187,7 +188,8 @@ fn replay(heap: &mut dyn Malloc, pairs: &[(u16, u32)]) -> (Vec<u32>, u64) {
     (least, refused)
 }
 
-/// All pairs from an empty heap, which is empty again at the end; gives each one's ticks. How many allocations were refused.
+/// All pairs from an empty heap, which is empty again at the end; gives each one's ticks. How many allocations were
+/// refused.
 fn once(heap: &mut dyn Malloc, pairs: &[(u16, u32)], took: &mut dyn FnMut(usize, u32)) -> u64 {
     let mut refused = 0;
     let mut slots: Vec<*mut u8> = vec![std::ptr::null_mut(); SLOTS];

@@ -63,7 +63,7 @@ typedef struct pt_baker_stats {
  *                    prefetch:t0     (t1, t2; NULL and "prefetch" are t0) a prefetch, which never faults
  *                    scan            the kernel reads all entries (Linux 6.7 and later)
  *                    mincore         the same with an older call
- *                    module          the kernel module of Lookaside reads every n-th entry (docs/module.md)
+ *                    module          the kernel module of Lookaside reads every n-th entry (docs/reference/kernel-module.md)
  *           stride   pages from one touch to the next, 8: a line holds 8 entries. Not for scan and mincore.
  *           nops     NOP instructions after each touch, 0. Not for scan and mincore.
  *           sleep    pause after each round: 500us, 2ms, 1s; none unless given
@@ -80,8 +80,8 @@ pt_baker *pt_baker_start(const pt_baker_region *regions, size_t count, const cha
 
 /* Other regions in place of those before; one more region; one taken out (the parts of others that lie in it).
  * When these return, nothing of what is no longer a region is being touched: take memory out, then unmap it.
- * They wait for a chunk of touches at most: 512 touches, 16 MiB of page-table entries read by the kernel, or
- * 4096 steps of its module.
+ * They wait for a chunk of touches at most: 512 touches, the page-table entries of 16 MiB read by the kernel,
+ * or 4096 steps of its module.
  *
  * Return 0, or -1 with errno EINVAL; then all stays as it was.
  */

@@ -11,7 +11,7 @@
  *     ...
  *     tlb_free(s, 3);
  *
- * or any partition of a file that `lookaside plan color` writes:
+ * or any partition of a file that `lookaside color plan` writes:
  *
  *     tlb_heap *heap = tlb_heap_create("partitions.toml", TLB_LOCKED);
  *     int red = tlb_heap_color(heap, "T1");
@@ -42,7 +42,7 @@ extern "C" {
 #endif
 
 /* The paper's interface. M sets of N ways: the first level of the data TLB for 4 KiB pages that has sets, of the machine that
- * the environment variable LOOKASIDE_MACHINE names (a preset, or a file as `lookaside probe -o` writes it), or else of the preset
+ * the environment variable LOOKASIDE_MACHINE names (a preset, or a file as `lookaside machine probe -o` writes it), or else of the preset
  * nearest to the CPU.
  *
  * tlb_malloc_init: reserves R of the M sets for contiguous allocations. Called once. Returns 0, or -1 with errno: EINVAL (R is

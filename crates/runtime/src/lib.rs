@@ -38,3 +38,5 @@ pub mod compare;
 pub mod domains;
 mod ffi;
 pub mod hugepages;
+#[cfg(test)]
+mod rights;

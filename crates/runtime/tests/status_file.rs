@@ -60,9 +60,10 @@ fn it_tells_from_its_start_to_its_stop_and_the_programs_files_stay_as_they_are()
     let first = wait("a round", || line().filter(|line| rounds(line) > Some(0)));
     let later = wait("more rounds", || line().filter(|line| rounds(line) > rounds(&first)));
     assert_eq!(
-        (&later["pid"], &later["bake"], &later["backend"], &later["state"]),
-        (&std::process::id().into(), &"prefetch:t1,sleep=1000000ns".into(), &"prefetch:t1".into(), &"baking".into())
+        (&later["pid"], &later["bake"], &later["backend"]),
+        (&std::process::id().into(), &"prefetch:t1,sleep=1000000ns".into(), &"prefetch:t1".into())
     );
+    assert!(later["state"] == "baking" || later["state"] == "crowded", "{later}");
     assert!(later["small_bytes"].as_u64() >= Some(8 << 20) && later["ranges"] == 1, "{later}");
     assert!(later["touches"].as_u64() >= Some(8 << 20 >> 12 >> 3), "{later}");
 

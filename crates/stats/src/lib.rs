@@ -1,6 +1,6 @@
 //! Statistics that every crate shares: one definition of a [`median`] and its [`quantile`]s, one bootstrap for the
-//! interval of a [`ratio`] or another [`figure`] of medians, one jackknife for a [`ratio_of_sums`] over windows of a run,
-//! and one seeded generator, [`SplitMix64`].
+//! interval of a [`ratio`] or another [`figure`] of medians, one jackknife for a [`ratio_of_sums`] over windows of a
+//! run, and one seeded generator, [`SplitMix64`].
 //!
 //! Same numbers, same seed, same result, on every machine.
 //!

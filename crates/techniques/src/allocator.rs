@@ -112,4 +112,30 @@ mod tests {
         assert_eq!(of(&["/usr/bin/python3-config", "/usr/lib/libcairo.so"]), None);
         assert_eq!(of(&[]), None);
     }
+
+    #[test]
+    fn each_is_known_by_its_files_and_has_a_switch_or_none() {
+        let malloc = Some("GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
+        let python = Some("PYTHONMALLOC=malloc GLIBC_TUNABLES=glibc.malloc.hugetlb=1");
+        let java = Some("JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages");
+        for (file, allocator, switch) in [
+            ("libc-2.31.so", Allocator::Glibc, malloc),
+            ("libjemalloc.so.2", Allocator::Jemalloc, Some("MALLOC_CONF=thp:always")),
+            ("libmimalloc.so.2.0", Allocator::Mimalloc, Some("MIMALLOC_ALLOW_LARGE_OS_PAGES=1")),
+            ("libtcmalloc_minimal.so.4", Allocator::Tcmalloc, None),
+            ("libjvm.so", Allocator::Jvm, java),
+            ("libpython3.11.so.1.0", Allocator::CPython, python),
+            ("python3", Allocator::CPython, python),
+            ("python3.12", Allocator::CPython, python),
+            ("node", Allocator::Node, None),
+            ("nodejs", Allocator::Node, None),
+            ("libnode.so.108", Allocator::Node, None),
+        ] {
+            let found = of(&[&format!("/usr/lib/{file}")]);
+            assert_eq!((found, found.and_then(Allocator::switch)), (Some(allocator), switch), "{file}");
+            let code_switch = (allocator == Allocator::Node).then_some("NODE_OPTIONS=--use-largepages=on");
+            assert_eq!(allocator.code_switch(), code_switch, "{file}");
+        }
+        assert_eq!(["python3.1a", "nodes", "libcommon.so"].map(|file| of(&[file])), [None; 3]);
+    }
 }

@@ -162,3 +162,57 @@ pub struct HeatRow {
     /// Accesses by column; what a recorder left out as repeats of an access counts where that is.
     pub accesses: Vec<u64>,
 }
+
+#[cfg(test)]
+mod tests {
+    use lookaside_engine::{IpRow, PageRow};
+    use lookaside_machine::PageSize;
+    use lookaside_timing::{CodePlace, SampledPlace};
+
+    use super::*;
+
+    fn analysis() -> Analysis {
+        Analysis {
+            version: "1".into(),
+            command: vec!["sort".into()],
+            seeing: Seeing::Sampled { period_ns: 1, samples: 2, resolved: 1 },
+            machine: lookaside_machine::preset("skylake").expect("a preset"),
+            machine_reason: "asked for".into(),
+            os: OsModel::default(),
+            seed: 1,
+            outcome: Outcome { loads: 7, ..Outcome::default() },
+            curve: None,
+            objects: Vec::new(),
+            regions: Vec::new(),
+            functions: Vec::new(),
+            remedies: Vec::new(),
+            huge_gain: HugeGain::default(),
+            native: None,
+            replay: None,
+            waiting_share: None,
+            heat: HeatMap::default(),
+            child_exit: None,
+            complete: true,
+            notes: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_has_rows_is_emptied_and_named() {
+        let bare = analysis();
+        assert_eq!(bare.clone().without_rows(), bare);
+        // A clock without samples loses nothing.
+        let timed = Analysis { native: Some(NativeClock { samples: 1, ..NativeClock::default() }), ..bare.clone() };
+        assert_eq!(timed.clone().without_rows(), timed);
+
+        let (process, cost) = (1, Cost::default());
+        let mut full = timed.clone();
+        full.outcome.pages = vec![PageRow { process, addr: 0, size: PageSize::K4, region: None, accesses: 1, cost }];
+        full.outcome.instructions_rows = vec![IpRow { process, ip: 1, cost }];
+        let places = vec![SampledPlace { place: CodePlace::default(), samples: 1 }];
+        full.native = timed.native.clone().map(|clock| NativeClock { places, ..clock });
+        let left_out = ["outcome.pages", "outcome.instructions_rows", "native.places"].map(String::from).to_vec();
+        assert_eq!(full.without_rows(), Analysis { left_out, ..timed });
+    }
+}

@@ -70,7 +70,8 @@ impl CostCurve {
             if taken > 0 {
                 let start = from + (to - from - taken) / 2;
                 let (whole, own) = (self.share(to) - self.share(from), self.share(start + taken) - self.share(start));
-                let weight = if taken == to - from || own <= 0.0 { 1.0 } else { (whole / own).max(1.0) };
+                // Its visits alone are a share above 0.
+                let weight = (whole / own).max(1.0);
                 let cost_share = self.cost_share(start + taken) - self.cost_share(start);
                 places.push(WindowPlace { start, length: taken, weight, cost_share });
             }
@@ -151,6 +152,50 @@ mod tests {
         // Nothing costs anything: by visits alone.
         let places = curve(&[(1000, 0.0)]).places(4, 10);
         assert_eq!(places.iter().map(|place| place.start).collect::<Vec<_>>(), [120, 370, 620, 870]);
+    }
+
+    #[test]
+    fn between_two_points_the_cost_grows_evenly() {
+        let curve = curve(&[(100, 10.0), (100, 40.0)]);
+        assert_eq!([0, 50, 100, 150, 200].map(|visits| curve.cost_share(visits)), [0.0, 0.1, 0.2, 0.6, 1.0]);
+        // Of that a half, and of the visits a half.
+        assert_eq!([0, 100, 200].map(|visits| curve.share(visits)), [0.0, 0.35, 1.0]);
+    }
+
+    #[test]
+    fn a_part_without_visits_has_no_window() {
+        // The first visit has all the cost: half of all parts end with it.
+        let places = curve(&[(1, 100.0), (99, 0.0)]).places(4, 10);
+        let found: Vec<(u64, u64, f64)> = places.iter().map(|p| (p.start, p.length, p.cost_share)).collect();
+        assert_eq!(found, [(0, 1, 1.0), (20, 10, 0.0), (70, 10, 0.0)]);
+        // Of cost and visits the second one has 5 of 24.5 hundredths, the last one 5 of 25.
+        assert!(places.iter().zip([1.0, 4.9, 5.0]).all(|(p, weight)| (p.weight - weight).abs() < 1e-9), "{places:?}");
+    }
+
+    #[test]
+    fn a_point_needs_a_visit_more_than_the_last() {
+        let mut curve = CostCurve::default();
+        for (visits, cycles) in [(0, 1.0), (1, 1.0), (1, 2.0), (2, 3.0), (4, 4.0), (4, 5.0)] {
+            curve.push(visits, cycles);
+        }
+        assert_eq!(curve.points, [(1, 1.0), (2, 3.0), (4, 4.0)]);
+        assert_eq!((curve.visits(), curve.last), (4, (4, 5.0)));
+    }
+
+    #[test]
+    fn every_other_point_goes_when_there_are_too_many() {
+        let mut curve = CostCurve::default();
+        let most = MOST_POINTS as u64;
+        let point = |number: u64| (1000 + 3 * number, number as f64);
+        let mut push = |numbers: std::ops::Range<u64>| {
+            numbers.map(point).for_each(|(visits, cycles)| curve.push(visits, cycles));
+            (curve.points.clone(), curve.every)
+        };
+        assert!(push(0..most) == ((0..most).map(point).collect(), 0));
+        let halved: Vec<(u64, f64)> = (1..most).step_by(2).map(point).collect();
+        // Three visits a point until now; twice as many from here on.
+        assert!(push(most..most + 1) == (halved.clone(), 6));
+        assert!(push(most + 1..most + 4) == ([halved, vec![point(most + 1), point(most + 3)]].concat(), 6));
     }
 
     #[test]

@@ -13,8 +13,10 @@ use crate::{HeatMap, HeatRow};
 const MOST_COLUMNS: usize = 96;
 /// Bands kept at the most while counting.
 const MOST_BANDS: usize = 4096;
-/// Rows of a finished map at the most: what a page of the report can show.
+/// Rows of a finished map at the most: what a page of the report can show. More than 36 processes may have more rows.
 const MOST_ROWS: usize = 72;
+/// log2 of the pages in the widest bands, of half of all addresses.
+const WIDEST: u32 = 51;
 
 /// Bands found lately, by the low bits of their number: a lookup in the map costs more than the count.
 const MEMO: usize = MOST_BANDS;
@@ -23,8 +25,8 @@ const MEMO: usize = MOST_BANDS;
 pub(crate) struct HeatBuilder {
     /// Place in a column by (process, first page of the band).
     bands: BTreeMap<(u32, u64), u32>,
-    /// Accesses by column and, within, by place: those of now lie close together. Places that are missing at a column's end
-    /// have none.
+    /// Accesses by column and, within, by place: those of now lie close together. Places that are missing at a column's
+    /// end have none.
     columns: Vec<Vec<u64>>,
     /// (process, place, band number).
     memo: Vec<(u32, u32, u64)>,
@@ -81,7 +83,7 @@ impl HeatBuilder {
 
     /// The map, its bands merged until they fit a picture, rows named by `name(process, start)`.
     pub fn finish(mut self, mut name: impl FnMut(u32, u64) -> String) -> HeatMap {
-        while self.bands.len() > MOST_ROWS && self.band_shift < 52 {
+        while self.bands.len() > MOST_ROWS && self.band_shift < WIDEST {
             self.widen();
         }
         let columns = &self.columns[..self.columns.len() - usize::from(self.in_column == 0)];
@@ -112,7 +114,7 @@ impl HeatBuilder {
             }
             column[place] = column[place].saturating_add(count);
         }
-        while self.bands.len() > MOST_BANDS && self.band_shift < 52 {
+        while self.bands.len() > MOST_BANDS && self.band_shift < WIDEST {
             self.widen();
         }
         self.in_column = self.in_column.saturating_add(count);
@@ -181,6 +183,109 @@ mod tests {
     use super::*;
     use lookaside_trace::Kind;
     use proptest::prelude::*;
+
+    /// Loads of these pages by a process.
+    fn loads(process: u32, pages: impl IntoIterator<Item = u64>) -> Block {
+        let mut block = Block { process, ..Block::default() };
+        pages.into_iter().for_each(|page| block.push(Kind::Load, page << PAGE_SHIFT | 8));
+        block
+    }
+
+    fn map(blocks: &[Block]) -> HeatMap {
+        let mut heat = HeatBuilder::default();
+        blocks.iter().for_each(|block| heat.run(block));
+        heat.finish(|process, start| format!("{process} {start:#x}"))
+    }
+
+    /// The accesses of each row by column.
+    fn columns(blocks: &[Block]) -> Vec<Vec<u64>> {
+        map(blocks).rows.into_iter().map(|row| row.accesses).collect()
+    }
+
+    fn repeats(page: u64, count: u64) -> Event {
+        Event::Repeats { addr: page << PAGE_SHIFT, kind: Kind::Load, count }
+    }
+
+    #[test]
+    fn each_column_has_as_many_accesses_in_the_order_of_time() {
+        let same = |page: u64, count: usize| std::iter::repeat_n(page, count);
+        let found = map(&[loads(1, same(3, 1000)), loads(1, same(3, 5000)), loads(1, same(4, 1000))]);
+        let row = |page: u64, accesses: &[u64]| {
+            let (start, name) = (page << 12, format!("1 {:#x}", page << 12));
+            HeatRow { process: 1, start, end: start + 4096, name, accesses: accesses.to_vec() }
+        };
+        let rows = vec![row(3, &[4096, 1904]), row(4, &[0, 1000])];
+        assert_eq!(found, HeatMap { accesses_per_column: 4096, rows });
+        // A column that is full is the last one where nothing comes after it.
+        assert_eq!(columns(&[loads(1, same(3, 4096))]), [[4096]]);
+        assert_eq!(columns(&[loads(1, same(3, 4097))]), [[4096, 1]]);
+        assert_eq!(columns(&[]), [[0; 0]; 0]);
+    }
+
+    #[test]
+    fn repeats_count_in_the_column_where_they_are_told_of() {
+        let mut block = loads(1, std::iter::repeat_n(3, 9000));
+        block.events = vec![(0, repeats(4, 7)), (0, repeats(5, 0)), (9000, repeats(4, 2))];
+        assert_eq!(columns(&[block]), [[4096, 4089, 815], [0, 7, 2]]);
+        // Two columns' time goes by at once: the accesses after it are in the third.
+        let mut block = loads(1, std::iter::repeat_n(3, 10));
+        block.push_event(repeats(4, 10_000));
+        assert_eq!(columns(&[block, loads(1, [3, 3])]), [[10, 0, 2], [10_000, 0, 0]]);
+        // Left-out repeats of an access lie where it does, over the column's end.
+        let mut block = loads(1, [3, 3, 4]);
+        block.repeat = vec![4000, 4000, 0];
+        assert_eq!(columns(&[block]), [[8002, 0], [0, 1]]);
+    }
+
+    #[test]
+    fn columns_merge_in_pairs_when_they_are_too_many() {
+        // Each access is a column's.
+        let columns = |count: usize| {
+            let mut block = loads(1, vec![3; count]);
+            block.repeat = vec![4095; count];
+            let map = map(&[block]);
+            (map.accesses_per_column, map.rows[0].accesses.clone())
+        };
+        assert_eq!(columns(MOST_COLUMNS - 1), (4096, vec![4096; MOST_COLUMNS - 1]));
+        assert_eq!(columns(MOST_COLUMNS), (8192, vec![8192; MOST_COLUMNS / 2]));
+        let mut more = vec![8192; MOST_COLUMNS / 2];
+        more.push(4096);
+        assert_eq!(columns(MOST_COLUMNS + 1), (8192, more));
+    }
+
+    #[test]
+    fn bands_widen_when_they_are_more_than_a_picture_shows() {
+        let rows = |pages: u64| {
+            let rows = map(&[loads(1, 0..pages)]).rows;
+            rows.into_iter().map(|row| (row.start, row.end, row.accesses[0])).collect::<Vec<_>>()
+        };
+        let most = MOST_ROWS as u64;
+        assert_eq!(rows(most), (0..most).map(|page| (page << 12, (page + 1) << 12, 1)).collect::<Vec<_>>());
+        let mut pairs: Vec<_> = (0..most / 2).map(|pair| (pair << 13, (pair + 1) << 13, 2)).collect();
+        pairs.push((most << 12, (most + 2) << 12, 1));
+        assert_eq!(rows(most + 1), pairs);
+    }
+
+    #[test]
+    fn no_more_bands_are_counted_than_there_is_room_for() {
+        let mut heat = HeatBuilder::default();
+        heat.run(&loads(1, 0..MOST_BANDS as u64));
+        assert_eq!((heat.bands.len(), heat.band_shift), (MOST_BANDS, 0));
+        heat.run(&loads(1, [MOST_BANDS as u64]));
+        assert_eq!((heat.bands.len(), heat.band_shift), (MOST_BANDS / 2 + 1, 1));
+    }
+
+    #[test]
+    fn processes_have_rows_of_their_own_however_many_they_are() {
+        let mut heat = HeatBuilder::default();
+        (0..=MOST_BANDS as u32).for_each(|process| heat.run(&loads(process, [u64::from(process)])));
+        let rows = heat.finish(|process, _| process.to_string()).rows;
+        assert_eq!(rows.len(), MOST_BANDS + 1);
+        for (row, process) in rows.iter().zip(0..) {
+            assert_eq!((row.process, row.start, row.end), (process, 0, 1 << 63));
+            assert_eq!(row.accesses.iter().sum::<u64>(), 1, "{process}");
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]

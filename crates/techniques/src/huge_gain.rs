@@ -64,7 +64,8 @@ pub struct MeasuredGain {
     /// CPU time, in user mode and in the kernel: page faults too. `None` = some run did none that was counted.
     #[serde(default)]
     pub cpu: Option<TimeRatio>,
-    /// CPU time in user mode, of all threads: what the prediction is of. `None` = some run took none that could be counted.
+    /// CPU time in user mode, of all threads: what the prediction is of. `None` = some run took none that could be
+    /// counted.
     pub user: Option<TimeRatio>,
     /// From start to end: page faults, zeroing and waiting are in it.
     pub wall: Option<TimeRatio>,

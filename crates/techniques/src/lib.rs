@@ -1,8 +1,8 @@
 //! What can be *done about* translation cost, computed in the model.
 //!
 //! [`Profile`] takes a source of blocks through the base model; [`remedies`] says what would help; [`huge_gain`] turns
-//! that into run time for huge pages; [`names`] turns addresses into the tables of an [`Analysis`]. Each technique has a
-//! module: [`bake`] is PT-Baker beside a program, [`color`] TLB coloring of real-time tasks, [`lock`] TLB lockdown,
+//! that into run time for huge pages; [`names`] turns addresses into the tables of an [`Analysis`]. Each technique has
+//! a module: [`bake`] is PT-Baker beside a program, [`color`] TLB coloring of real-time tasks, [`lock`] TLB lockdown,
 //! [`hugepages`] its heir: huge pages where a profile says. [`plan`] has what their plans have in common.
 //!
 //! ```

@@ -52,3 +52,17 @@ impl MosaicRow {
         self.left_out_seconds / self.user_seconds - 1.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_a_share_of_the_measured_seconds() {
+        let error = |left_out_seconds| {
+            let row = MosaicRow { name: String::new(), windows: 1, covered: 0.5, user_seconds: 4.0, left_out_seconds };
+            row.left_out_error()
+        };
+        assert_eq!([5.0, 4.0, 3.0, 10.0].map(error), [0.25, 0.0, -0.25, 1.5]);
+    }
+}

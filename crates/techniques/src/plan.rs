@@ -54,8 +54,8 @@ pub trait Planner {
     /// Pulls a source to its end; `watch` sees each block first.
     ///
     /// # Errors
-    /// A setup or a source that can't be planned for; a temporary file that can't be made or read. An error of the source
-    /// is kept in [`Coverage`]: what came before it counts.
+    /// A setup or a source that can't be planned for; a temporary file that can't be made or read. An error of the
+    /// source is kept in [`Coverage`]: what came before it counts.
     fn profile(&self, source: &mut dyn Source, watch: &mut dyn FnMut(&Block)) -> Result<Self::Profile, PlanError>;
 
     /// How much of the source a profile covers.
@@ -100,4 +100,30 @@ pub enum PlanError {
     /// The caller asked to stop: there is no plan.
     #[error("interrupted: nothing was chosen")]
     Stopped,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::planner::LockPlanner;
+    use crate::lock::select::{PageSelector, SearchLimits};
+    use crate::lock::target::LockTarget;
+
+    #[derive(Serialize)]
+    struct Pages {
+        pages: [u64; 2],
+    }
+
+    impl Plan for Pages {}
+
+    #[test]
+    fn a_plan_is_complete_and_without_remarks_unless_its_technique_says_otherwise() {
+        let plan = Pages { pages: [16, 17] };
+        assert_eq!((plan.to_toml().as_str(), plan.is_complete()), ("pages = [16, 17]\n", true));
+
+        let setup = Setup::new(lookaside_machine::preset("cortex-a9").expect("a preset"));
+        let target = LockTarget::find(&setup.machine, None, None).expect("it can lock");
+        let planner = LockPlanner { setup, target, selector: PageSelector::Gain, search: SearchLimits::default() };
+        assert_eq!(planner.remarks(&TraceInfo::default()), [""; 0]);
+    }
 }

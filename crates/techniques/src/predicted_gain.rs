@@ -70,8 +70,8 @@ pub enum GainPosition {
 }
 
 impl PredictedGain {
-    /// From the row for huge pages everywhere, scaled to the whole run by what translation costs in its part and in all.
-    /// `user_seconds`: the run's own, if they were measured. `None` where there is no such row, no cost, no clock.
+    /// From the row for huge pages everywhere, scaled to the whole run by what translation costs in its part and in
+    /// all. `user_seconds`: the run's own, if they were measured. `None` where there is no such row, no cost, no clock.
     pub fn new(remedies: &[Remedy], outcome: &Outcome, clock_mhz: f64, user_seconds: Option<f64>) -> Option<Self> {
         let huge = remedies.iter().find(|remedy| remedy.kind == RemedyKind::HugeEverywhere)?;
         let hz = clock_mhz * 1e6;

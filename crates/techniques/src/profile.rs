@@ -153,8 +153,8 @@ impl Profile {
         })
     }
 
-    /// What the timing needs: visits by instruction, and windows of them to be replayed. `place` names an instruction as
-    /// every run of the program does; `asked` says for which mappings huge pages are asked.
+    /// What the timing needs: visits by instruction, and windows of them to be replayed. `place` names an instruction
+    /// as every run of the program does; `asked` says for which mappings huge pages are asked.
     ///
     /// # Errors
     /// A temporary file that can't be read back.
@@ -225,7 +225,7 @@ impl Profile {
             rank(&mut rows);
         }
         if rows.is_empty() && matches!(ran.end, RunEnd::Complete) {
-            notes.push("\"what would help\" can't be told: translation costs nothing in what was run".into());
+            notes.push("no \"what would help\": translation costs nothing in the part that was modelled".into());
         }
         Ok(rows)
     }
@@ -323,5 +323,18 @@ impl Aside {
         self.heat.run(block);
         self.waits.run(block);
         self.spool.run(block);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_machine::preset;
+
+    use super::*;
+
+    #[test]
+    fn the_first_level_is_what_a_load_of_a_small_page_asks_first() {
+        let entries = |name| first_level_entries(&preset(name).expect("a preset"));
+        assert_eq!(["skylake", "neoverse-n1", "cortex-a9"].map(entries), [64, 48, 32]);
     }
 }

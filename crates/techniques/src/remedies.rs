@@ -60,8 +60,8 @@ pub(crate) struct RerunScope {
     pub(crate) approximate: bool,
 }
 
-/// Puts a variant's counts beside the base's, window by window. `None` where translation costs nothing in any of them, or
-/// where the program's code has no page that is huge.
+/// Puts a variant's counts beside the base's, window by window. `None` where translation costs nothing in any of them,
+/// or where the program's code has no page that is huge.
 pub(crate) fn compare(
     variant: &RemedyVariant,
     (base, with): (&[StretchCounts], &[StretchCounts]),
@@ -108,3 +108,6 @@ pub(crate) fn compare(
 pub(crate) fn rank(remedies: &mut [Remedy]) {
     remedies.sort_by(|a, b| b.saved_share.total_cmp(&a.saved_share));
 }
+
+#[cfg(test)]
+mod tests;

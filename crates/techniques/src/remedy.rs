@@ -52,8 +52,8 @@ pub struct Remedy {
     pub base_modelled_cycles: f64,
     /// Translation cycles that it saves, as a share of those without it: 1 = all; negative = it costs.
     pub saved_share: f64,
-    /// Lower end of the 95 % interval of that, of the whole run; `saved_share` itself where all accesses were run. `None` =
-    /// can't be told: one window has all the cost, or is the only one.
+    /// Lower end of the 95 % interval of that, of the whole run; `saved_share` itself where all accesses were run.
+    /// `None` = can't be told: one window has all the cost, or is the only one.
     pub least_saved_share: Option<f64>,
     /// Upper end of it.
     pub most_saved_share: Option<f64>,

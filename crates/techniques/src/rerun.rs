@@ -83,8 +83,8 @@ pub struct Rerun {
 }
 
 /// Where to look at a run of `recorded` accesses, of whose page tables the base model found `table_bytes` to be read. A
-/// long run is looked at in windows, each after a stretch that fills what the largest structure of any machine among the
-/// setups can hold. `None`: it is run whole.
+/// long run is looked at in windows, each after a stretch that fills what the largest structure of any machine among
+/// the setups can hold. `None`: it is run whole.
 pub fn window_plan(setups: &[Setup], info: &TraceInfo, recorded: u64, table_bytes: u64) -> Option<WindowPlan> {
     let budget = if info.filter_window > 0 { FILTERED_BUDGET } else { WHOLE_BUDGET };
     let largest = setups.iter().map(|setup| refilling_misses(&setup.machine, table_bytes)).max().unwrap_or(0);
@@ -153,8 +153,8 @@ impl WindowTally {
             if let Some(before) = self.before.take() {
                 self.windows.push(StretchCounts::of(&engine.outcome()).since(&before));
             }
-        } else if plan.begins_window(self.passed) && self.before.is_none() {
-            self.before = Some(StretchCounts::of(&engine.outcome()));
+        } else if plan.begins_window(self.passed) {
+            self.before.get_or_insert_with(|| StretchCounts::of(&engine.outcome()));
         }
     }
 }

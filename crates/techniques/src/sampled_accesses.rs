@@ -7,7 +7,8 @@ use lookaside_trace::{Block, Source, TraceError};
 use crate::spool::Spool;
 use crate::window::{SampledWindows, WindowPlan};
 
-/// Recorded accesses that locks or huge pages are tried on at the most. A plan takes some hundred runs over them, of a quarter of a second.
+/// Recorded accesses that locks or huge pages are tried on at the most. A plan takes some hundred runs over them, of a
+/// quarter of a second.
 const TRIED_ACCESSES: u64 = 2 << 20;
 
 /// A sample of a source's accesses, on which locks or huge pages are tried.
@@ -71,5 +72,82 @@ fn kept(spool: &mut Spool, spooled: u64) -> io::Result<Vec<Block>> {
             Ok(false) => return Ok(blocks),
             Err(e) => return Err(io::Error::other(e)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_trace::{Event, Kind, TraceInfo};
+
+    use super::*;
+
+    /// Blocks from memory, and maybe an error behind them.
+    struct Blocks(TraceInfo, std::vec::IntoIter<Block>, Option<TraceError>);
+
+    impl Source for Blocks {
+        fn info(&self) -> &TraceInfo {
+            &self.0
+        }
+
+        fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+            *block = self.1.next().unwrap_or_default();
+            match self.2.take_if(|_| block.is_empty()) {
+                Some(error) => Err(error),
+                None => Ok(!block.is_empty()),
+            }
+        }
+    }
+
+    /// Blocks of three processes with so many accesses each.
+    fn blocks() -> Vec<Block> {
+        let block = |(process, accesses): (u32, u64)| {
+            let mut block = Block { process, thread: process, ..Block::default() };
+            block.push_event(Event::Free { addr: 1 });
+            (0..accesses).for_each(|at| block.push(Kind::Load, at << 12));
+            block
+        };
+        [(1, 300), (2, 500), (3, 200)].map(block).to_vec()
+    }
+
+    #[test]
+    fn a_short_run_is_tried_whole() {
+        let error = || TraceError::Format { what: "it".into(), place: "here".into(), reason: "torn".into() };
+        for torn in [None, Some(error())] {
+            let is_torn = torn.is_some();
+            let mut source = Blocks(TraceInfo::default(), blocks().into_iter(), torn);
+            let mut seen = Vec::new();
+            let sampled = SampledAccesses::pull(&mut source, &mut |block| seen.push(block.clone())).expect("a file");
+            assert_eq!(seen, blocks());
+            assert_eq!(sampled.blocks, blocks());
+            assert_eq!((sampled.tried, sampled.recorded, sampled.share(), sampled.full), (1000, 1000, 1.0, None));
+            assert_eq!(sampled.error.map(|e| e.to_string()), is_torn.then(|| error().to_string()));
+        }
+    }
+
+    #[test]
+    fn the_share_is_of_the_recorded_accesses() {
+        let share =
+            |tried, recorded| SampledAccesses { blocks: Vec::new(), tried, recorded, full: None, error: None }.share();
+        assert_eq!([share(3, 4), share(0, 4), share(0, 0)], [0.75, 0.0, 1.0]);
+    }
+
+    #[test]
+    fn of_a_run_that_is_too_long_windows_are_kept_and_nothing_between_them() {
+        let spool = || {
+            let mut spool = Spool::new(&TraceInfo::default()).expect("a file");
+            blocks().iter().for_each(|block| spool.run(&Block { events: Vec::new(), ..block.clone() }));
+            spool.finish();
+            spool
+        };
+        let accesses = |spooled| {
+            let kept = kept(&mut spool(), spooled).expect("what was spooled");
+            (kept.len(), kept.iter().map(Block::len).sum::<usize>())
+        };
+        assert_eq!(accesses(TRIED_ACCESSES), (3, 1000));
+        // As if there were more: a window of each part, the first of which begins after 8 accesses; after 800.
+        let part = TRIED_ACCESSES / WindowPlan::WINDOWS;
+        assert_eq!(accesses(WindowPlan::WINDOWS * (part + 16)), (3, 992));
+        assert_eq!(accesses(WindowPlan::WINDOWS * (part + 1600)), (1, 200));
+        assert_eq!(accesses(WindowPlan::WINDOWS * (part + 2000)), (0, 0));
     }
 }

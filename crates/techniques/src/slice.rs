@@ -25,3 +25,58 @@ pub(crate) fn cut(block: &Block, range: Range<usize>, part: &mut Block) {
 fn column<'a, T>(column: &'a [T], range: &Range<usize>) -> &'a [T] {
     &column[range.start.min(column.len())..range.end.min(column.len())]
 }
+
+#[cfg(test)]
+mod tests {
+    use lookaside_trace::{Event, Kind};
+
+    use super::*;
+
+    fn mark(text: &str) -> Event {
+        Event::Marker { text: text.into() }
+    }
+
+    #[test]
+    fn a_part_has_what_lies_in_its_range() {
+        let block = Block {
+            process: 3,
+            thread: 4,
+            addr: vec![10, 11, 12, 13],
+            kind: vec![Kind::Load, Kind::Store, Kind::Fetch, Kind::Load],
+            size: vec![1, 2, 4, 8],
+            // It ends early.
+            ip: vec![7, 8],
+            repeat: Vec::new(),
+            events: vec![(0, mark("a")), (1, mark("b")), (2, mark("c")), (4, mark("d"))],
+        };
+        let mut part = block.clone();
+        let mut part_of = |range: Range<usize>| {
+            cut(&block, range, &mut part);
+            part.clone()
+        };
+        let whole = part_of(0..4);
+        assert_eq!(whole, block);
+        let first = Block {
+            addr: vec![10, 11],
+            kind: vec![Kind::Load, Kind::Store],
+            size: vec![1, 2],
+            events: vec![(0, mark("a")), (1, mark("b"))],
+            ..block.clone()
+        };
+        assert_eq!(part_of(0..2), first);
+        let last = Block {
+            addr: vec![12, 13],
+            kind: vec![Kind::Fetch, Kind::Load],
+            size: vec![4, 8],
+            ip: Vec::new(),
+            events: vec![(0, mark("c")), (2, mark("d"))],
+            ..block.clone()
+        };
+        assert_eq!(part_of(2..4), last);
+        let middle = part_of(1..3);
+        assert_eq!((middle.ip, middle.events), (vec![8], vec![(0, mark("b")), (1, mark("c"))]));
+        assert_eq!(part_of(3..3), Block { process: 3, thread: 4, ..Block::default() });
+        // At the block's end are the events behind it, though no access is.
+        assert_eq!(part_of(4..4).events, [(0, mark("d"))]);
+    }
+}

@@ -68,3 +68,55 @@ impl Spool {
         NativeReader::new(self.file.try_clone()?, "temporary file").map_err(io::Error::other)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lookaside_trace::{Event, Kind, Source};
+
+    use super::*;
+
+    fn block(process: u32, addresses: &[u64]) -> Block {
+        let mut block = Block { process, thread: process + 1, ..Block::default() };
+        addresses.iter().for_each(|&addr| block.push(Kind::Store, addr));
+        block
+    }
+
+    fn blocks(spool: &mut Spool) -> Vec<Block> {
+        let mut reader = spool.open().expect("a temporary file");
+        let (mut blocks, mut block) = (Vec::new(), Block::default());
+        while reader.next_block(&mut block).expect("what was written") {
+            blocks.push(block.clone());
+        }
+        blocks
+    }
+
+    #[test]
+    fn what_was_spooled_is_read_back_as_often_as_it_is_asked_for() {
+        let info = TraceInfo { recorder: "valgrind".into(), has_ip: true, ..TraceInfo::default() };
+        let mut spool = Spool::new(&info).expect("a temporary file");
+        let mut first = block(7, &[0x1000, 0x2040, 0x1008]);
+        (first.kind[1], first.repeat) = (Kind::Load, vec![0, 5, 1]);
+        first.push_event(Event::Free { addr: 0x4000 });
+        let second = Block { repeat: vec![2], ..block(9, &[0x5000]) };
+        // Which instruction it was and how many bytes is let go.
+        spool.run(&Block { ip: vec![1, 2, 3], size: vec![8, 8, 4], ..first.clone() });
+        spool.run(&second);
+        assert_eq!(spool.finish(), (4, None));
+        for _ in 0..2 {
+            assert_eq!(blocks(&mut spool), [first.clone(), second.clone()]);
+        }
+        let reader = spool.open().expect("a temporary file");
+        assert_eq!(*reader.info(), TraceInfo { has_ip: false, ..info });
+    }
+
+    #[test]
+    fn what_cannot_be_written_ends_it() {
+        let mut spool = Spool::new(&TraceInfo::default()).expect("a temporary file");
+        spool.run(&block(1, &[0x1000, 0x2000]));
+        spool.run(&Block { repeat: vec![1, 2, 3], ..block(1, &[0x3000]) });
+        spool.run(&block(1, &[0x4000]));
+        let why = "output: block: its columns differ in length";
+        assert_eq!(spool.finish(), (2, Some(why.to_string())));
+        assert_eq!(blocks(&mut spool), [block(1, &[0x1000, 0x2000])]);
+    }
+}

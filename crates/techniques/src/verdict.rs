@@ -63,7 +63,9 @@ impl HugePageVerdict {
 
     fn of(user: &PredictedGain, no_faults: bool) -> Self {
         let PredictedGain { least_ratio: Some(least), ratio: Some(ratio), most_ratio: Some(most), .. } = *user else {
-            return Self::Unknown { why: "more is saved than there is: the runs do not fit together".into() };
+            return Self::Unknown {
+                why: "the model saves more than the run took: the runs do not fit together".into(),
+            };
         };
         match () {
             () if no_faults && ratio > 2.0 - NOTHING && most < NOTHING => Self::Nothing { most },

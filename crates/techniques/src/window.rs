@@ -4,8 +4,8 @@ use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
 
 use crate::slice::cut;
 
-/// Where the windows of a run lie: one in the midst of each of so many equal parts, and before each a stretch that warms
-/// up whatever looks at it.
+/// Where the windows of a run lie: one in the midst of each of so many equal parts, and before each a stretch that
+/// warms up whatever looks at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowPlan {
     /// Recorded accesses before the first window's warming.
@@ -38,8 +38,8 @@ impl WindowPlan {
         (warming.saturating_add(counted) < every).then_some(Self { first, every, warming, counted })
     }
 
-    /// The same windows, each of `counted` accesses or half of its part, and as much of `warming` before it as there is:
-    /// for a run of at least two accesses a window. `None`: it is shorter.
+    /// The same windows, each of `counted` accesses or half of its part, and as much of `warming` before it as there
+    /// is: for a run of at least two accesses a window. `None`: it is shorter.
     pub fn short(total: u64, counted: u64, warming: u64) -> Option<Self> {
         let part = total / Self::WINDOWS;
         let counted = counted.clamp(1, (part / 2).max(1));
@@ -197,6 +197,74 @@ mod tests {
     }
 
     #[test]
+    fn each_stretch_ends_where_the_next_one_begins() {
+        use Stretch::{Counted, Skipped, Warming};
+        let plan = WindowPlan { first: 5, every: 100, warming: 20, counted: 10 };
+        let stretches = |numbers: &[u64]| numbers.iter().map(|&number| plan.stretch(number)).collect::<Vec<_>>();
+        assert_eq!(stretches(&[0, 4]), [(Skipped, 5), (Skipped, 1)]);
+        for part in [5, 1505] {
+            let expected = [(Warming, 20), (Warming, 1), (Counted, 10), (Counted, 1), (Skipped, 70), (Skipped, 1)];
+            assert_eq!(stretches(&[0, 19, 20, 29, 30, 99].map(|at| part + at)), expected, "{part}");
+        }
+        assert_eq!(stretches(&[1605, 1624, 9999]), [(Skipped, u64::MAX); 3]);
+    }
+
+    #[test]
+    fn what_is_said_of_left_out_accesses_is_left_out_too() {
+        // One access of each ten passes, the first of them the fifth.
+        let plan = WindowPlan::new(160, 16, 0);
+        let mut block = Block::default();
+        for number in 0..160 {
+            if number % 20 == 4 || number == 30 {
+                block.push_event(Event::Leave { addr: number, kind: Kind::Load, others: 0, lines: 0 });
+                block.push_event(Event::Touch { addr: number, kind: Kind::Load });
+                block.push_event(Event::Free { addr: number });
+            }
+            block.push(Kind::Load, number);
+        }
+        let mut source = SampledWindows::new(Blocks(TraceInfo::default(), vec![block].into_iter()), plan);
+        let (mut part, mut left) = (Block::default(), Vec::new());
+        while source.next_block(&mut part).expect("memory") {
+            left.extend(part.events.iter().filter(|(_, event)| !matches!(event, Event::Free { .. })).cloned());
+        }
+        let kept = (0..160).filter(|number| number % 20 == 4).flat_map(|addr| {
+            let leave = Event::Leave { addr, kind: Kind::Load, others: 0, lines: 0 };
+            [(0, leave), (0, Event::Touch { addr, kind: Kind::Load })]
+        });
+        assert_eq!(left, kept.collect::<Vec<_>>());
+    }
+
+    /// A source that is damaged, and otherwise empty.
+    struct Torn(TraceInfo, [Damage; 1]);
+
+    impl Source for Torn {
+        fn info(&self) -> &TraceInfo {
+            &self.0
+        }
+
+        fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+            block.clear();
+            Ok(false)
+        }
+
+        fn damage(&self) -> &[Damage] {
+            &self.1
+        }
+    }
+
+    #[test]
+    fn windows_say_of_themselves_what_the_source_says() {
+        let info = TraceInfo { recorder: "valgrind".into(), ..TraceInfo::default() };
+        let damage = [Damage { offset: 3, len: 5, reason: "torn".into() }];
+        for plan in [None, WindowPlan::new(3216, 1600, 100)] {
+            let mut source = SampledWindows::new(Torn(info.clone(), damage.clone()), plan);
+            assert_eq!((source.info(), source.damage()), (&info, &damage[..]));
+            let mut block = Block { addr: vec![1], ..Block::default() };
+            assert!(!source.next_block(&mut block).expect("an end") && block.is_empty());
+        }
+    }
+
+    #[test]
     fn short_windows_take_the_warming_that_there_is() {
         let plan = |counted, warming| Some(WindowPlan { first: 0, every: 100, warming, counted });
         assert_eq!(WindowPlan::short(1600, 10, 1 << 40), plan(10, 89));
@@ -217,6 +285,9 @@ mod tests {
         let plan = WindowPlan { first: 0, every: 201, warming: 100, counted: 100 };
         assert_eq!(WindowPlan::new(3216, 1600, 100), Some(plan));
         assert_eq!([0, 99, 100, 199, 200].map(|passed| plan.until_window(passed)), [100, 1, 0, 0, 100]);
-        assert!(plan.begins_window(100) && plan.ends_window(200) && plan.begins_window(300) && !plan.ends_window(100));
+        let begins = [0, 99, 100, 101, 200, 300].map(|passed| plan.begins_window(passed));
+        assert_eq!(begins, [false, false, true, false, false, true]);
+        let ends = [100, 199, 200, 201, 300, 400].map(|passed| plan.ends_window(passed));
+        assert_eq!(ends, [false, false, true, false, false, true]);
     }
 }

@@ -107,6 +107,12 @@ fn an_example_by_hand() {
     assert_eq!((found.least_saved_seconds, found.most_saved_seconds), (1.0, 7.0));
     assert!((found.least_ratio.expect("one") - 10.0 / 9.0).abs() < 1e-12);
     assert!((found.most_ratio.expect("one") - 10.0 / 3.0).abs() < 1e-12);
+    // The best guess is the middle.
+    assert_eq!((found.saved_seconds, found.ratio), (4.0, Some(10.0 / 6.0)));
+    let at_ends = [found.least_ratio, found.most_ratio].map(|end| found.place(end.expect("one")));
+    assert_eq!(at_ends, [GainPosition::Within; 2]);
+    // Saving all of it leaves no time to divide by.
+    assert_eq!(of_parts(0.0, 10.0, 10.0).most_ratio, None);
     // More than there is: no upper end, and nothing lies above it.
     let endless = of_parts(12.0, 0.0, 10.0);
     assert_eq!((endless.most_ratio, endless.place(1e9)), (None, GainPosition::Within));

@@ -7,6 +7,7 @@ use lookaside_engine::{Engine, PagePolicy, Setup};
 use lookaside_machine::{preset, PageSize};
 use lookaside_techniques::names::Unnamed;
 use lookaside_techniques::{remedies, Profile, Remedy, RemedyKind};
+use lookaside_timing::CodePlace;
 use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MapSource, Source, TraceError, TraceInfo};
 
 /// Blocks from memory.
@@ -87,6 +88,83 @@ fn a_profile_is_what_the_engine_and_the_curve_say() {
 }
 
 #[test]
+fn bands_are_named_by_their_own_processs_mappings() {
+    let block = |process, path: &str| {
+        let mut block = Block { process, thread: 1, ..Block::default() };
+        let source = MapSource::File { path: path.into(), offset: 0 };
+        block.push_event(Event::Map { addr: 0x1000, len: 0x1000, prot: 1, source, site: 0 });
+        block.push(Kind::Load, 0x1000);
+        block.push(Kind::Load, 0x8000);
+        block
+    };
+    let blocks = [block(2, "/lib/b"), block(1, "/lib/a"), block(3, "/lib/c")];
+    let base = Setup::new(preset("skylake").expect("preset"));
+    let mut profile = Profile::record(&mut source(&blocks), &base, &mut |_: &Block| {}).expect("profile");
+    let heat = profile.take_heat(&Unnamed);
+    let names: Vec<(u32, &str)> = heat.rows.iter().map(|row| (row.process, &row.name[..])).collect();
+    assert_eq!(names, [(1, "a"), (1, ""), (2, "b"), (2, ""), (3, "c"), (3, "")]);
+}
+
+#[test]
+fn visits_are_told_by_place_with_their_cost_and_what_waits() {
+    const AT: u64 = 1 << 40;
+    let base = Setup::new(preset("skylake").expect("preset"));
+    // Two instructions that read 150 pages each in turns, a third that reads one, and one that stores to it.
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    for (addr, source) in [(AT, MapSource::Anonymous), (2 * AT, MapSource::Stack)] {
+        block.push_event(Event::Map { addr, len: 2 << 20, prot: 3, source, site: 0 });
+    }
+    for i in 0..3000u64 {
+        for (ip, kind, addr) in [
+            (0x1000, Kind::Load, AT + i % 150 * 4096),
+            (0x1004, Kind::Load, AT + (150 + i % 150) * 4096),
+            (0x2000, Kind::Load, 2 * AT),
+            (0x2004, Kind::Store, 2 * AT),
+        ] {
+            block.push(kind, addr);
+            block.ip.push(ip);
+        }
+    }
+    block.push_event(Event::Waits { ip: 0x1000, visits: 4, waits: 1 });
+    block.push_event(Event::Waits { ip: 0x1004, visits: 4, waits: 3 });
+    let mut profile = Profile::record(&mut source(&[block.clone()]), &base, &mut |_: &Block| {}).expect("profile");
+    let place = |process: u32, ip: u64| CodePlace { file: process.to_string(), offset: ip >> 12 };
+    let visits = profile.visits(&place, &|_| true).expect("visits");
+    let misses = |ip: u64| {
+        let rows = profile.outcome.instructions_rows.iter().filter(|row| row.ip == ip);
+        rows.fold((0, 0.0), |sum, row| (sum.0 + row.cost.l1_misses, sum.1 + row.cost.cycles()))
+    };
+    let [one, other, third, last] = [0x1000, 0x1004, 0x2000, 0x2004].map(misses);
+    assert!(one.0 > 2900 && other.0 > 2900, "{one:?} {other:?}");
+    let both = &visits.sites[&place(1, 0x1000)];
+    assert_eq!(both.visits, one.0 + other.0);
+    assert!((both.waiting_visits - 0.25 * one.0 as f64 - 0.75 * other.0 as f64).abs() < 1e-6, "{both:?}");
+    assert!((both.translation_cycles - one.1 - other.1).abs() < 1e-6, "{both:?}");
+    let rest = &visits.sites[&place(1, 0x2000)];
+    assert_eq!((visits.sites.len(), rest.visits, rest.waiting_visits), (2, third.0 + last.0, 0.0));
+    assert_eq!((visits.total, visits.waiting), (both.visits + rest.visits, Some(both.waiting_visits)));
+    // All of the run is replayed. Of 301 pages the first level's 64 entries keep the one alone.
+    assert_eq!(visits.run.windows.len(), 1);
+    assert_eq!(visits.run.windows[0].visits.len(), 6001);
+    assert_eq!((visits.small_pages, visits.huge_pages, visits.unasked_pages), (300, 1, 0));
+    let unasked = profile.visits(&place, &|_| false).expect("visits");
+    assert_eq!((unasked.small_pages, unasked.huge_pages, unasked.unasked_pages), (0, 0, 300));
+    // A recorder that says nothing of waiting leaves it open.
+    block.events.retain(|(_, event)| !matches!(event, Event::Waits { .. }));
+    let mut silent = Profile::record(&mut source(&[block]), &base, &mut |_: &Block| {}).expect("profile");
+    assert_eq!(silent.visits(&place, &|_| true).expect("visits").waiting, None);
+}
+
+#[test]
+fn what_did_nothing_has_no_rows_and_needs_no_word() {
+    let base = Setup::new(preset("skylake").expect("preset"));
+    let mut profile = Profile::record(&mut source(&[]), &base, &mut |_: &Block| {}).expect("profile");
+    let mut notes = Vec::new();
+    let rows = profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(false), &mut notes).expect("remedies");
+    assert_eq!((rows, notes), (Vec::new(), Vec::<String>::new()));
+}
+
+#[test]
 fn remedies_are_runs_of_the_model() {
     let base = Setup::new(preset("skylake").expect("preset"));
     let blocks = random_reads(40);
@@ -117,7 +195,7 @@ fn remedies_are_runs_of_the_model() {
     let hot = rows.iter().find(|r| r.kind == RemedyKind::HugeWhereHot).expect("row");
     let count: usize = hot
         .how
-        .strip_prefix("lookaside run --hugepages=auto:")
+        .strip_prefix("lookaside hugepages run --budget ")
         .and_then(|how| how.split(' ').next())
         .unwrap()
         .parse()

@@ -1,6 +1,6 @@
 //! Seconds with an interval: what the engine's counts cost a program, by the program's own clock and by its accesses
-//! replayed on this machine. [`TimedCore`] is apart from these: cycles of a described machine, by what each access waits
-//! for. `RULES.md` beside this crate has every rule in words.
+//! replayed on this machine. [`TimedCore`] is apart from these: cycles of a described machine, by what each access
+//! waits for. `RULES.md` beside this crate has every rule in words.
 //!
 //! This crate measures nothing. `lookaside-capture` takes the [`NativeClock`], `lookaside-techniques` cuts the
 //! [`VisitWindow`]s out of a recording, `lookaside-probe` replays them.

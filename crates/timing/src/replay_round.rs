@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::faults::FaultCosts;
 
-/// Seconds of CPU that the windows' timed visits took in one round, each way; each window counted by its weight, so that
-/// the sum stands for the run.
+/// Seconds of CPU that the windows' timed visits took in one round, each way; each window counted by its weight, so
+/// that the sum stands for the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayRound {
     /// Each address depending on the word read before, small pages.
@@ -26,11 +26,11 @@ pub struct ReplayRound {
 /// A replay: rounds over the same visits, in turns with small pages in two kinds of frames.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct ReplayTimes {
-    /// Rounds with small pages in frames as scattered as those of the native run; where that may not be seen in those that
-    /// the kernel gave out first before the recording. In order of time.
+    /// Rounds with small pages in frames as scattered as those of the native run; where that may not be seen in those
+    /// that the kernel gave out first before the recording. In order of time.
     pub held_rounds: Vec<ReplayRound>,
-    /// Rounds with small pages in frames as scattered as those that a program got before the recording; where that may not
-    /// be seen in those that came afterwards, rather side by side.
+    /// Rounds with small pages in frames as scattered as those that a program got before the recording; where that may
+    /// not be seen in those that came afterwards, rather side by side.
     pub other_rounds: Vec<ReplayRound>,
     /// Page visits that were timed in each; a short stretch is passed over several times.
     pub timed_visits: u64,
@@ -42,8 +42,8 @@ pub struct ReplayTimes {
     pub windows: u32,
     /// Bytes of memory that huge pages backed.
     pub huge_bytes: u64,
-    /// How scattered the held frames were: blocks of eight frames side by side that they lay in ÷ the fewest, from 1 to 8;
-    /// `None` = that may not be seen.
+    /// How scattered the held frames were: blocks of eight frames side by side that they lay in ÷ the fewest, from 1 to
+    /// 8; `None` = that may not be seen.
     #[serde(default)]
     pub held_scatter: Option<f64>,
     /// The same of the frames of `other_rounds`.

@@ -35,8 +35,8 @@ impl ThreadsAtATime {
     }
 
     /// The mean; 0 without two samples of the same stretch. Threads with equal shares of the time count one each. (The
-    /// inverse of Simpson's index, whose estimate by pairs drawn without replacement is unbiased: Simpson, Measurement of
-    /// diversity, Nature 163, 1949.)
+    /// inverse of Simpson's index, whose estimate by pairs drawn without replacement is unbiased: Simpson, Measurement
+    /// of diversity, Nature 163, 1949.)
     pub fn mean(mut self) -> f64 {
         self.end_stretch();
         match self.same {

@@ -35,3 +35,20 @@ impl DamageLog {
         &self.list
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damages_beyond_the_list_are_counted_in_one_that_reaches_over_all() {
+        let mut log = DamageLog::default();
+        for i in 0..LISTED as u64 + 3 {
+            log.push(10 * i, 4, "bad");
+        }
+        assert_eq!(log.list().len(), LISTED + 1);
+        assert_eq!(log.list()[LISTED - 1], Damage { offset: 9990, len: 4, reason: "bad".into() });
+        let reason = "3 further damaged parts, the last: bad".to_string();
+        assert_eq!(log.list()[LISTED], Damage { offset: 10_000, len: 24, reason });
+    }
+}

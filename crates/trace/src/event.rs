@@ -191,8 +191,8 @@ pub enum Event {
         count: u64,
     },
     /// The page of `addr` leaves the recorder's window (see [`crate::TraceInfo::filter_window`]): of the window's pages
-    /// it is the one whose last access, maybe a left-out one, lies furthest back. It came in by the last recorded access
-    /// to it of `kind`, or of a kind that is filtered together with that.
+    /// it is the one whose last access, maybe a left-out one, lies furthest back. It came in by the last recorded
+    /// access to it of `kind`, or of a kind that is filtered together with that.
     Leave {
         /// Address of the page.
         addr: u64,
@@ -204,9 +204,10 @@ pub enum Event {
         /// recorded access.
         lines: u64,
     },
-    /// The page of `addr`, which is in the recorder's window of `kind`, was accessed by left-out accesses, and is of all
-    /// pages of its class ([`crate::TraceInfo::filter_log2_classes`]) the one used last. It comes before another page of
-    /// the class comes in, after those used earlier; and before the page leaves. Only where there are several classes.
+    /// The page of `addr`, which is in the recorder's window of `kind`, was accessed by left-out accesses, and is of
+    /// all pages of its class ([`crate::TraceInfo::filter_log2_classes`]) the one used last. It comes before another
+    /// page of the class comes in, after those used earlier; and before the page leaves. Only where there are several
+    /// classes.
     Touch {
         /// Address of the page.
         addr: u64,
@@ -244,4 +245,25 @@ fn load() -> crate::Kind {
 
 fn is_load(kind: &crate::Kind) -> bool {
     *kind == load()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_makes_no_other_memory_of_zeros() {
+        let file = |path: &str| MapSource::File { path: path.into(), offset: 0 };
+        assert_eq!(MapSource::named("a heap"), file("[anon:a heap]"));
+        let zeros = [MapSource::Anonymous, MapSource::named("a heap"), MapSource::named("")];
+        let others = [MapSource::Heap, MapSource::Stack, file("[vdso]"), file("/lib/a.so"), file("/lib/b.so")];
+        let all: Vec<&MapSource> = zeros.iter().chain(&others).collect();
+        for (i, a) in all.iter().enumerate() {
+            for (j, b) in all.iter().enumerate() {
+                assert_eq!(a.is_like(b), i == j || i.max(j) < zeros.len(), "{a:?} and {b:?}");
+            }
+        }
+        let files: Vec<bool> = all.iter().map(|source| source.is_file()).collect();
+        assert_eq!(files, [false, false, false, false, false, true, true, true]);
+    }
 }

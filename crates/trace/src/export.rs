@@ -56,8 +56,8 @@ const RECORD: usize = 64;
 const STORES: std::ops::Range<usize> = 2..4;
 const LOADS: std::ops::Range<usize> = 4..8;
 
-/// Writes a trace as ChampSim's 64-byte instructions: the accesses of an instruction (those after one another with
-/// the same instruction address) in one record, up to four loads and then two stores. Branches and registers are not known
+/// Writes a trace as ChampSim's 64-byte instructions: the accesses of an instruction (those after one another with the
+/// same instruction address) in one record, up to four loads and then two stores. Branches and registers are not known
 /// and left 0; losses are counted.
 ///
 /// # Errors

@@ -278,9 +278,11 @@ mod tests {
                     7f0000000000-7f0000001000 ---p 00000000 00:00 0 \n\
                     7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0                          [stack]\n\
                     nonsense\n\
-                    10-8 rw-p 0 0:0 0\n";
+                    10-8 rw-p 0 0:0 0\n\
+                    10-10 rw-p 0 0:0 0\n";
         let regions = parse_maps(text);
         assert_eq!(regions.len(), 4);
+        assert_eq!(regions.iter().map(Region::bytes).collect::<Vec<_>>(), [0x2000, 0x2_1000, 0x1000, 0x2_1000]);
         let source = MapSource::File { path: "/usr/bin/a b".into(), offset: 0x1000 };
         let file = Some(FileId { device: (0xfd, 0), inode: 1234 });
         assert_eq!(regions[0], Region { file, ..Region::new(0x55d0_c0a0_0000, 0x55d0_c0a0_2000, 5, source) });
@@ -442,5 +444,19 @@ mod tests {
         assert!(regions
             .reconcile(vec![region(0, 2, 3, None), region(2, 18, 1, None), region(18, 20, 3, None)])
             .is_empty());
+        // One mapping that is listed in two parts stays one.
+        let mut whole = MemoryMap::default();
+        whole.map(region(0, 20, 3, None));
+        assert!(whole.reconcile(vec![region(0, 10, 3, None), region(10, 20, 3, None)]).is_empty());
+        assert_eq!(whole.regions().count(), 1);
+    }
+
+    #[test]
+    fn what_moves_into_no_bytes_is_gone() {
+        let mut map = MemoryMap::default();
+        map.map(region(0x1000, 0x3000, 3, None));
+        map.apply(&Event::Remap { old_addr: 0x1000, old_len: 0x2000, new_addr: 0x8000, new_len: 0 });
+        assert_eq!(map.regions().count(), 0);
+        assert_eq!(map.last_known(), [Region { made: 1, gone: true, ..region(0x1000, 0x3000, 3, None) }]);
     }
 }

@@ -129,3 +129,17 @@ pub enum TraceError {
         reason: String,
     },
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_at_least_one_page() {
+        let window = |filter_window| {
+            TraceInfo { filter_window, filter_log2_classes: 4, filter_class_pages: 2, ..TraceInfo::default() }.window()
+        };
+        assert_eq!(window(0), None);
+        assert_eq!(window(1), Some(FilterWindow { pages: 1, log2_classes: 4, class_pages: 2 }));
+    }
+}

@@ -17,7 +17,8 @@ use crate::{Block, Damage, Event, Format, Kind, NativeFile, Source, TraceError, 
 /// Distinct pages are counted exactly up to this many, then estimated: 8 MiB of page numbers.
 const EXACT_PAGES: usize = 1 << 20;
 
-/// What a trace holds. Counts named `recorded_` leave out the repeats that the recorder left out, the others count them.
+/// What a trace holds. Counts named `recorded_` leave out the repeats that the recorder left out, the others count
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Summary {
     /// What the trace says of itself.
@@ -155,7 +156,7 @@ pub fn convert(from: &str, format: Option<Format>, to: &str, to_format: Format) 
     let mut source = open_maybe(from, format)?;
     let io_error = |source| TraceError::Io { what: to.into(), source };
     if to != "-" && from != "-" && same_file(from, to) {
-        let reason = "is the trace to read too; name another file".into();
+        let reason = "is also the input; name another file".into();
         return Err(TraceError::Format { what: to.into(), place: "path".into(), reason });
     }
     let named = |e: TraceError| match e {
@@ -246,8 +247,8 @@ fn event_name(event: &Event) -> &'static str {
     }
 }
 
-/// Counts distinct pages by keeping the smallest hashes: all of them until there are too many, then the share of the hash
-/// space that the kept ones span tells how many there are (k minimum values; Bar-Yossef et al., 2002).
+/// Counts distinct pages by keeping the smallest hashes: all of them until there are too many, then the share of the
+/// hash space that the kept ones span tells how many there are (k minimum values; Bar-Yossef et al., 2002).
 #[derive(Default)]
 struct PageCounter {
     hashes: BTreeSet<u64>,
@@ -276,5 +277,38 @@ impl PageCounter {
             Some(&max) if self.full => (((EXACT_PAGES - 1) as f64 * (u64::MAX as f64 / max as f64)) as u64, false),
             _ => (self.hashes.len() as u64, true),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_each_process_are_counted_once() {
+        let mut counter = PageCounter::default();
+        for _ in 0..2 {
+            for (process, page) in [0, 5, 1 << 20].into_iter().flat_map(|process| (0..300).map(move |p| (process, p))) {
+                counter.add(process, page);
+                counter.add(process, page);
+            }
+            assert_eq!(counter.count(), (900, true));
+        }
+        let none = PageCounter::default();
+        assert_eq!(none.count(), (0, true));
+    }
+
+    #[test]
+    fn pages_are_estimated_from_one_more_than_a_million_on() {
+        // The lowest hashes there are, so that each page comes after them.
+        let mut counter = PageCounter { hashes: (0..EXACT_PAGES as u64 - 1).collect(), full: false, last: 0 };
+        counter.add(1, 1);
+        assert_eq!(counter.count(), (1 << 20, true));
+        counter.add(1, 2);
+        assert!(!counter.count().1 && counter.hashes.len() == 1 << 20);
+        // So many less one in the lowest quarter are four times as many in all.
+        let hashes = (0..EXACT_PAGES as u64 - 1).chain([1 << 62]).collect();
+        let quarter = PageCounter { hashes, full: true, last: 0 };
+        assert_eq!(quarter.count(), (((1 << 20) - 1) * 4, false));
     }
 }

@@ -29,7 +29,7 @@ fn ranked(ranking: &Ranking) -> String {
         (Some(event), _) => format!("ranked by walk cycles a second: {event}"),
         (None, why) => {
             let why = why.as_deref().unwrap_or_default();
-            format!("ranked by page-table bytes × CPUs: walk cycles are not counted: {why}")
+            format!("ranked by page-table bytes × CPUs, since walk cycles can't be counted: {why}")
         }
     }
 }
@@ -40,11 +40,11 @@ pub fn view(baked: &BakedProcesses, ranking: Option<&Ranking>) -> Document {
     let report = &baked.processes;
     let mut document = Document { titled: false, ..Document::new("Baked processes", "") };
     if report.is_empty() {
-        document.answer("No process was there.");
+        document.answer("No process was found.");
     } else {
         document.section(Section::unheaded("Processes").with(processes(report)));
         let looks = num::percent(baked.looks_cpu_share);
-        document.note(format!("looking for processes and their memory took {looks} of a CPU besides"));
+        document.note(format!("finding processes and their memory took another {looks} of a CPU"));
     }
     for baked in report {
         if let Some(reason) = &baked.refused {

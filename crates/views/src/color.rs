@@ -164,7 +164,7 @@ fn sets<'a>(shares: impl Iterator<Item = &'a Share>) -> String {
 fn answer(plan: &ColorPlan, document: &mut Document) {
     match &plan.verdict {
         Verdict::Isolated => {
-            let words = "Isolated: no set is asked for more pages than it has room for.";
+            let words = "Isolated: no set has to hold more pages than it has room for.";
             document.answer(RichText::painted(Paint::Good, words));
         }
         Verdict::Impossible { certificates } => {
@@ -173,7 +173,7 @@ fn answer(plan: &ColorPlan, document: &mut Document) {
         }
         Verdict::NotFound { tried } => {
             let words = format!(
-                "Not isolated: no way was found in {} places of runs that were tried; that there is none is not proved.",
+                "Not isolated: none of {} placements tried isolates; that none exists is not proved.",
                 num::grouped(*tried)
             );
             document.answer(RichText::painted(Paint::Bad, words));
@@ -264,7 +264,7 @@ mod tests {
     fn a_plan_that_isolates() {
         let text = rendered([4, 4]);
         assert!(text.starts_with("TLB sets for tasks: xeon-e5-2650, pages of 4K\nIsolated: "), "{text}");
-        assert!(text.contains("\n\nlevel ") && text.contains("Isolated: no set is asked for more"), "{text}");
+        assert!(text.contains("\n\nlevel ") && text.contains("Isolated: no set has to hold more"), "{text}");
         assert!(text.contains("No set of l1d-4k, stlb belongs to two tasks.\n"), "{text}");
         assert!(text.contains("room for all"), "{text}");
         assert!(!text.contains("shared set"), "{text}");

@@ -2,7 +2,7 @@
 
 use lookaside_report::chart::{Axis, Point, PointRow, Points, Scale};
 use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
-use lookaside_runtime::compare::{Comparison, VariantOutcome, VariantRun};
+use lookaside_runtime::compare::{Comparison, Variant, VariantOutcome, VariantRun};
 use lookaside_stats::{median, Ratio, LEAST_ROUNDS, RESAMPLES};
 
 /// The verdict, the variants, every run.
@@ -80,7 +80,7 @@ pub fn verdict(comparison: &Comparison) -> String {
     let parts: Vec<String> = others.iter().map(|variant| verdict_of(comparison, variant, few)).collect();
     let all = parts.join("; ");
     match few {
-        true => format!("{all}. Nothing is significant with fewer than {LEAST_ROUNDS} rounds."),
+        true => format!("nothing is significant with fewer than {LEAST_ROUNDS} rounds: {all}."),
         false => format!("{all}."),
     }
 }
@@ -95,6 +95,13 @@ fn verdict_of(comparison: &Comparison, variant: &VariantOutcome, few: bool) -> S
         return format!("{name} makes no significant difference (95 % interval {interval})");
     }
     let times = format!("{:.3}", ratio.value);
+    // The control is base once more: what it shows is how far runs of the same thing lie apart.
+    if *name == Variant::NoThp.to_string() && !few {
+        return format!(
+            "the control {name} differs from base, too ({times}, 95 % interval {interval}): distrust differences that \
+             small"
+        );
+    }
     let difference = match comparison.metric.as_str() {
         "wall time" => format!("{name} is {times}× as fast as base"),
         metric if comparison.is_time => format!("{name}'s {metric} is base's ÷ {times}"),

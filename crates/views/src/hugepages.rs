@@ -79,8 +79,8 @@ fn reach(plan: &HugePlan) -> String {
     let share = |cycles: f64| num::percent(num::share(cycles, plan.base_cycles));
     let windows = plan.curve.last().map_or(0, |effect| effect.windows);
     format!(
-        "Of translation, {} is in {} that can be huge; left out: {} next to or in files' mappings, {} in ends of regions \
-         and small ones.",
+        "{} of translation is in {} that can be huge. The rest: {} in mapped files or next to them, {} in small \
+         regions and the ends of large ones.",
         share(plan.window_cycles),
         num::counted(windows as usize, "window"),
         share(plan.file_cycles),
@@ -148,7 +148,8 @@ fn region(window: &PlannedWindow) -> String {
 fn total(plan: &HugePlan) -> String {
     let of = &plan.planned;
     format!(
-        "in all: saves {} cycles ({} of translation, {} of all), collapse {} once at {} MHz, net {}; bloat {}",
+        "total: saves {} cycles ({} of translation, {} of all cycles); making them huge costs {} once (at {} MHz); \
+         net {}; bloat {}",
         num::short(of.saved_cycles),
         num::percent(num::share(of.saved_cycles, plan.base_cycles)),
         num::percent(num::share(of.saved_cycles, plan.modelled_cycles)),
@@ -165,8 +166,8 @@ fn rest(plan: &HugePlan) -> String {
     let mut sentences = Vec::new();
     if !plan.later.is_empty() {
         sentences.push(format!(
-            "{} would save cycles, but fewer than a collapse costs (at {} MHz) in a run as short as the recorded one (pays \
-             after = runs like it until paid):",
+            "{} would pay only over several such runs (making a window huge costs more than one run saves, at {} \
+             MHz; pays after = runs until it is paid for):",
             num::counted(plan.later.len(), "more window"),
             num::short(plan.clock_mhz)
         ));
@@ -264,10 +265,7 @@ fn winner(plan: &HugePlan) -> String {
         }
     };
     let of_all = num::percent(num::share(best.1.saved_cycles, all.saved_cycles));
-    format!(
-        "saves most: {by}; that is {of_all} of what huge pages everywhere save, with {} of {} pages",
-        best.1.windows, all.windows
-    )
+    format!("best: {by}; {of_all} of what huge pages everywhere save, with {} of {} pages", best.1.windows, all.windows)
 }
 
 /// The budgets of the curve, each with its name: windows, and all of them at last.
@@ -402,14 +400,14 @@ mod tests {
         let all = text(&sample(), 140);
         for part in [
             "skylake: 2 of at most 4 huge pages pay within the recorded run; 1,000,000 accesses, translation 8.00 M of 16.0 M modelled cycles",
-            "75.0 % is in 9 windows that can be huge; left out: 20.0 % next to or in files' mappings, 5.0 % in ends",
+            "75.0 % of translation is in 9 windows that can be huge. The rest: 20.0 % in mapped files or next to them, 5.0 % in small",
             "anonymous+0x300000",
-            "in all: saves 5.00 M cycles (62.5 % of translation, 31.2 % of all), collapse 2.00 M once at 3,400 MHz, net 3.00 M; bloat 1 MiB",
-            "1 of the budget not used: none of the 6 other windows tried saves anything; 1 more window would save cycles, but fewer",
+            "total: saves 5.00 M cycles (62.5 % of translation, 31.2 % of all cycles); making them huge costs 2.00 M once (at 3,400 MHz);",
+            "1 of the budget not used: none of the 6 other windows tried saves anything; 1 more window would pay only over several such runs",
             "250.00 k",
             "4.00 runs",
             "0.33 runs",
-            "saves most: gain, by 4.8 % before most walks; that is 93.8 % of what huge pages everywhere save, with 3 of 9 pages",
+            "best: gain, by 4.8 % before most walks; 93.8 % of what huge pages everywhere save, with 3 of 9 pages",
             "· one",
         ] {
             let part = part.replace("250.00 k", "250 k");

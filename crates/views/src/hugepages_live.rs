@@ -82,7 +82,7 @@ fn places(fell: &SampleCounts) -> String {
     let rest = [
         (fell.huge, "in huge pages already"),
         (fell.edges, "outside whole windows of 2 MiB"),
-        (fell.unmapped, "in mappings that are gone"),
+        (fell.unmapped, "in memory unmapped since"),
         (fell.unknown, "without an address"),
     ];
     let unfit = fell.unfit.iter().map(|(unfit, count)| (*count, unfit.words()));
@@ -158,7 +158,7 @@ fn rows(applied: &PromotionReport) -> Table {
 fn outcome(row: &WindowRow) -> String {
     match (&row.tried, row.huge_at_end) {
         (None, _) => "not tried".into(),
-        (Some(CollapseResult::Collapsed { .. }), Some(false)) => "huge, and split or gone again by the program".into(),
+        (Some(CollapseResult::Collapsed { .. }), Some(false)) => "made huge, then split or freed by the program".into(),
         (Some(CollapseResult::Collapsed { .. }), _) => "huge".into(),
         (Some(CollapseResult::Refused { errno: 0, why, .. }), _) => format!("refused: {why}"),
         (Some(CollapseResult::Refused { errno, why, .. }), _) => format!("refused ({}): {why}", name(*errno)),
@@ -206,8 +206,8 @@ fn notes(applied: &PromotionReport) -> Vec<String> {
         let longest = num::seconds(applied.longest_clearing_nanos.unwrap_or(0) as f64 / 1e9);
         notes.push(format!("Clearing referenced bits took {longest} at most; the program's page faults wait for it."));
         notes.push(
-            "The system gives one sum per mapping. It is spread evenly over the mapping's pages in memory, so windows of one \
-             mapping differ only by how much of them is in memory."
+            "The system gives one sum per mapping. It is spread evenly over the mapping's pages in memory, so \
+             windows of one mapping differ only by how much of them is in memory."
                 .into(),
         );
     }
@@ -217,6 +217,13 @@ fn notes(applied: &PromotionReport) -> Vec<String> {
             "The longest call took {longest}; page faults and mmap calls of the program may have waited as long."
         ));
     }
+    if applied.rows.iter().any(|row| matches!(row.tried, Some(CollapseResult::Collapsed { .. }))) {
+        notes.push(
+            "This can't be undone: the pages stay huge until the process frees that memory or ends. Memory that it \
+             allocates later gets small pages as before."
+                .into(),
+        );
+    }
     notes
 }
 
@@ -225,11 +232,13 @@ fn from(way: Option<CollapseSide>) -> String {
     way.map_or_else(String::new, |way| format!("; {}", way.words()))
 }
 
-/// What was done for a program from its start to its end: a line, then a line for whatever was refused or has to be known.
+/// What was done for a program from its start to its end: a line, then a line for whatever was refused or has to be
+/// known.
 pub fn summary(followed: &PromotionSummary) -> String {
     let by = match followed.by {
         None => {
-            "nothing was looked at closer: no process of it had 8 MiB in small pages that stayed, or it ended before"
+            "no process was sampled: none kept 8 MiB in small pages, or the program ended before a choice, which takes 2 s \
+             once its memory stops growing"
                 .to_string()
         }
         Some(by) => {
@@ -238,10 +247,11 @@ pub fn summary(followed: &PromotionSummary) -> String {
                 ObservedBy::Referenced => format!("{} referenced", num::bytes(followed.weight)),
             };
             let covered = followed.covered.map_or_else(String::new, |share| {
-                format!(", {} of the last of them in huge pages", num::percent(share))
+                format!(", {} of the last samples in huge pages", num::percent(share))
             });
             format!(
-                "{} made, {} in use at the last look, budget {}; {} {} by {seen}{covered}; {} more in memory; longest call {}{}",
+                "{} made, {} in use when last checked, budget {}; {} {} by {seen}{covered}; {} more in memory; \
+                 longest call {}{}",
                 num::grouped(followed.collapsed as u64),
                 num::grouped(followed.in_use as u64),
                 num::grouped(followed.budget as u64),

@@ -183,7 +183,7 @@ fn winners(plan: &LockPlan) -> String {
         })
     };
     match (by(|stalls| stalls.mean.cycles()), by(|stalls| stalls.worst_cycles)) {
-        (Some(mean), Some(worst)) => format!("best by the mean: {mean}; by the worst seed: {worst}"),
+        (Some(mean), Some(worst)) => format!("best on average: {mean}; best by the worst seed: {worst}"),
         _ => String::new(),
     }
 }
@@ -361,7 +361,7 @@ nothing locked         1,000       –          40        950            0      
 ";
         let text = shown(&sample(), 120);
         assert!(text.starts_with(expected), "{text}");
-        let best = "best by the mean: gain, by 2.0 % before worst; by the worst seed: misses, gain, worst alike\n\
+        let best = "best on average: gain, by 2.0 % before worst; best by the worst seed: misses, gain, worst alike\n\
             best of all sets of 1 of the 3 pages with most misses: 400 stall cycles; the plan is 25.0 % above\n";
         assert!(text.contains(best), "{text}");
         assert!(text.ends_with("      2           500  50.0 %            0       1,100\n\n· one\n"), "{text}");

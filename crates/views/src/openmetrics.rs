@@ -23,8 +23,8 @@ type Gauges = Family<Labels, Gauge<i64>>;
 type CounterFamily = Family<Labels, Counter>;
 type Seconds = Family<Labels, Counter<f64, AtomicU64>>;
 
-/// All processes that are baked now, and by what they were chosen of the whole system, if they were; a counter of one begins anew when it is
-/// baked anew.
+/// All processes that are baked now, and by what they were chosen of the whole system, if they were; a counter of one
+/// begins anew when it is baked anew.
 pub fn render(report: &[ProcessReport], ranking: Option<&Ranking>) -> String {
     let (small, mappings, rounds, touches, failed) = (
         Gauges::default(),

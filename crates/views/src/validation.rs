@@ -30,15 +30,14 @@ fn answer(validation: &Validation, document: &mut Document) {
         return;
     };
     if !validation.walked() {
-        let words =
-            format!("No verdict: none of the {} patterns walked, with larger ones (--memory) some do.", all.rows);
+        let words = format!("No verdict: none of the {} patterns caused a walk; larger ones (--memory) do.", all.rows);
         document.answer(RichText::painted(Paint::Warn, words));
         return;
     }
     let (paint, word) = if all.within() { (Paint::Good, "within") } else { (Paint::Bad, "not within") };
     let left = match edge_rows(validation) {
         0 => String::new(),
-        edge => format!(" ({edge} more, on the edge of the last cache, left out)"),
+        edge => format!(" ({edge} more left out: about as large as the last cache)"),
     };
     let words = format!(
         "Over {} patterns{left} the model is off by {:.1} % in the median and {:.1} % at worst ({}): ",
@@ -125,8 +124,8 @@ fn edge_rows(validation: &Validation) -> usize {
 fn last_cache(validation: &Validation) -> Vec<String> {
     let Some(cache) = &validation.last_cache else { return Vec::new() };
     let mut notes = vec![format!(
-        "The last data cache is shared: around each run that reaches it, what it held for this program was measured ({} to \
-         {} MiB; the description says {}), and the model has that size.",
+        "The last data cache is shared: around each run that reaches it, what it held for this program was measured \
+         ({} to {} MiB; the description says {}), and the model has that size.",
         mib(cache.least_bytes),
         mib(cache.most_bytes),
         mib(cache.described_bytes)
@@ -206,8 +205,8 @@ fn charts(validation: &Validation) -> Section {
     };
     Section::unheaded("Cycles an access over size")
         .lead(
-            "Both axes logarithmic, the same cycles in all charts. Solid with dots: measured, the run at the lower quartile, \
-             with a bar from the fastest to the slowest run. Dashed with rings: modelled.",
+            "Both axes logarithmic, the same cycles in all charts. Solid with dots: measured, the run at the lower \
+             quartile, with a bar from the fastest to the slowest run. Dashed with rings: modelled.",
         )
         .with(groups(validation).iter().map(chart).collect::<Vec<_>>())
 }
@@ -217,18 +216,19 @@ fn method(validation: &Validation) -> Section {
     let frames = match validation.frame_run_pages {
         1 => "Frames lay at random, on the metal and in the model.".to_string(),
         pages => format!(
-            "Small pages were parts of huge ones: {pages} neighbours have neighbouring frames, on the metal and in the model."
+            "Small pages were parts of huge ones: {pages} neighbours have neighbouring frames, on the metal and in \
+             the model."
         ),
     };
     Section::unheaded("How this was made").with(RichText::from(format!(
-        "Each access waits for the one before it, but for those called independent: its address needs what that one read. So \
-         latencies add up on the metal as they do in the model, and nothing that a core does at the same time hides them. \
-         Independent reads, and those beside a stream on another CPU, are modelled by what the description's [timing] says of such \
-         reads over other footprints. The order is read from a list, in \
-         parallel; its lines are in the model too. The patterns of a page size ran one after the other, all of them {} \
-         times; measured is the run at the lower quartile, by its ratio to the model with the last cache as it was then. \
-         Pages were touched first outside the timing. {frames} Core cycles are by a chain of additions timed before each of \
-         these passes: {low:.4} to {high:.4} a tick. Seed {}.",
+        "Each access waits for the one before it, but for those called independent: its address needs what that one \
+         read. So latencies add up on the metal as they do in the model, and nothing that a core does at the same \
+         time hides them. Independent reads, and those beside a stream on another CPU, are modelled by what the \
+         description's [timing] says of such reads over other footprints. The order is read from a list, in \
+         parallel; its lines are in the model too. The patterns of a page size ran one after the other, all of them \
+         {} times; measured is the run at the lower quartile, by its ratio to the model with the last cache as it \
+         was then. Pages were touched first outside the timing. {frames} Core cycles are by a chain of additions \
+         timed before each of these passes: {low:.4} to {high:.4} a tick. Seed {}.",
         validation.repeats, validation.seed
     )))
 }

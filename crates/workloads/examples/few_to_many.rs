@@ -1,6 +1,6 @@
-//! A join of few rows with many: a tenth of the memory is a hash table that is looked up at random, nine tenths are rows that are read
-//! once a round, in a row. A program whose accesses are skewed by what its data are for: for comparing huge pages for a tenth of the
-//! windows with huge pages for all.
+//! A join of few rows with many: a tenth of the memory is a hash table that is looked up at random, nine tenths are
+//! rows that are read once a round, in a row. A program whose accesses are skewed by what its data are for: for
+//! comparing huge pages for a tenth of the windows with huge pages for all.
 //!
 //! ```console
 //! $ cargo build --release -p lookaside-workloads --example few_to_many
@@ -8,7 +8,8 @@
 //!       target/release/examples/few_to_many 4096 4
 //! ```
 //!
-//! Arguments: MiB of memory, rounds. Prints a line a round; the last one tells what it comes to once pages have been chosen.
+//! Arguments: MiB of memory, rounds. Prints a line a round; the last one tells what it comes to once pages have been
+//! chosen.
 
 use std::time::Instant;
 

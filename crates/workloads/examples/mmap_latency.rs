@@ -1,5 +1,5 @@
-//! How long a pair of mmap and munmap takes in a program with much memory, of which a page is touched in between: for comparing with
-//! and without a baker, which holds the lock that both want.
+//! How long a pair of mmap and munmap takes in a program with much memory, of which a page is touched in between: for
+//! comparing with and without a baker, which holds the lock that both want.
 //!
 //! ```console
 //! $ cargo build --release -p lookaside-workloads --example mmap_latency

@@ -1,13 +1,14 @@
-//! Has this message been processed before? A store that answers each message once keeps every answer, and finds it by the message's
-//! digest, in a tree. Most messages are new: the search ends at the bottom of the tree, and no stored answer is touched. A program
-//! whose accesses are skewed by what its data are for, and wait for each other: for comparing huge pages for a tenth of the windows with
-//! huge pages for all.
+//! Has this message been processed before? A store that answers each message once keeps every answer, and finds it by
+//! the message's digest, in a tree. Most messages are new: the search ends at the bottom of the tree, and no stored
+//! answer is touched. A program whose accesses are skewed by what its data are for, and wait for each other: for
+//! comparing huge pages for a tenth of the windows with huge pages for all.
 //!
-//! Why it looks so: a node of 64 bytes for each answer of 576 makes the tree a tenth of the memory, as an index of common rows is. The
-//! tree is the plain one: digests are evenly spread, so that messages in the order of their arrival keep it some 30 nodes deep (2 ln n on
-//! average), and no balancing is needed. Nodes lie in the order of their arrival, answers too. Which node comes next is read from the one
-//! before, so nothing hides how long its translation takes; nodes near the root are few and stay in TLBs and caches, the last six or so
-//! of a search don't. One message in eight is a repeat, whose answer is read.
+//! Why it looks so: a node of 64 bytes for each answer of 576 makes the tree a tenth of the memory, as an index of
+//! common rows is. The tree is the plain one: digests are evenly spread, so that messages in the order of their arrival
+//! keep it some 30 nodes deep (2 ln n on average), and no balancing is needed. Nodes lie in the order of their arrival,
+//! answers too. Which node comes next is read from the one before, so nothing hides how long its translation takes;
+//! nodes near the root are few and stay in TLBs and caches, the last six or so of a search don't. One message in eight
+//! is a repeat, whose answer is read.
 //!
 //! ```console
 //! $ cargo build --release -p lookaside-workloads --example seen_before
@@ -15,8 +16,8 @@
 //!       target/release/examples/seen_before 4096 6
 //! ```
 //!
-//! Arguments: MiB of memory, rounds. Prints a line a round; the last one tells what it comes to once pages have been chosen. Memory is
-//! `malloc`'s.
+//! Arguments: MiB of memory, rounds. Prints a line a round; the last one tells what it comes to once pages have been
+//! chosen. Memory is `malloc`'s.
 
 use std::time::Instant;
 

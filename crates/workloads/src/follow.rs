@@ -29,7 +29,8 @@ pub enum Next {
 pub struct Touched {
     /// Of each chunk its first byte; null: not touched yet.
     ///
-    /// Loads and stores take the address from here. So none can be begun, not even by a processor that guesses that the chunk was touched, before it is known.
+    /// Loads and stores take the address from here. So none can be begun, not even by a processor that guesses that the
+    /// chunk was touched, before it is known.
     starts: Vec<*mut u8>,
     until_look: u32,
     elements: u64,

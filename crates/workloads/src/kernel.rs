@@ -1,5 +1,5 @@
-//! What a workload is written with: arrays whose accesses can be seen, and the trait that makes of one algorithm a native
-//! run and a stream.
+//! What a workload is written with: arrays whose accesses can be seen, and the trait that makes of one algorithm a
+//! native run and a stream.
 
 pub use crate::checksum::fold;
 pub use crate::chunked::Chunked;

@@ -17,8 +17,8 @@
 //! # Ok::<(), lookaside_trace::TraceError>(())
 //! ```
 //!
-//! The papers' programs are [`workload`]s: each is one algorithm that runs natively, on arrays in mappings of their own, or
-//! as a [`WorkloadStream`] of the same accesses. [`kernel`] is what a workload of one's own is written with.
+//! The papers' programs are [`workload`]s: each is one algorithm that runs natively, on arrays in mappings of their
+//! own, or as a [`WorkloadStream`] of the same accesses. [`kernel`] is what a workload of one's own is written with.
 //!
 //! ```
 //! use std::sync::atomic::AtomicBool;

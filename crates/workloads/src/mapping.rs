@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::stream::PAGE_BYTES;
 
-/// Arrays begin on a multiple of this, so that with huge pages all of an array can be in them: 2 MiB, x86-64's smaller kind.
+/// Arrays begin on a multiple of this, so that with huge pages all of an array can be in them: 2 MiB, x86-64's smaller
+/// kind.
 pub(crate) const ALIGN_BYTES: u64 = 2 << 20;
 
 /// Page sizes asked of the system.
@@ -55,8 +56,9 @@ impl ArrayMapping {
         self.start
     }
 
-    /// Whole pages, all touched, all zero. What is before and behind can't be accessed, so that the kernel lists each array
-    /// as a region of its own: as long as it is in the stream, and found again there by a plan that was made of the stream.
+    /// Whole pages, all touched, all zero. What is before and behind can't be accessed, so that the kernel lists each
+    /// array as a region of its own: as long as it is in the stream, and found again there by a plan that was made of
+    /// the stream.
     pub(crate) fn new(bytes: usize, pages: Pages) -> io::Result<Self> {
         let (align, page) = (ALIGN_BYTES as usize, PAGE_BYTES as usize);
         // Where huge pages are asked for, to the end of the last one.
@@ -107,8 +109,8 @@ impl ArrayMapping {
     }
 }
 
-/// The first boundary with a page before it: at most [`ALIGN_BYTES`] from `at` where that begins a page, else less than a
-/// page more.
+/// The first boundary with a page before it: at most [`ALIGN_BYTES`] from `at` where that begins a page, else less than
+/// a page more.
 fn start_in(at: NonNull<u8>) -> NonNull<u8> {
     let (align, page) = (ALIGN_BYTES as usize, PAGE_BYTES as usize);
     let address = at.addr().get();

@@ -150,7 +150,8 @@ fn whole_pages<T>(len: u64) -> io::Result<u64> {
     bytes.checked_next_multiple_of(PAGE_BYTES).ok_or_else(too_large)
 }
 
-/// An array whose accesses can be seen. What builds the input and what sums up the result reads and writes it as a slice.
+/// An array whose accesses can be seen. What builds the input and what sums up the result reads and writes it as a
+/// slice.
 #[derive(Debug)]
 pub struct Array<T> {
     mapping: ArrayMapping,
@@ -202,7 +203,8 @@ impl<T: Plain> Array<T> {
 impl<T: Plain> AsMut<[T]> for Array<T> {
     /// The elements, to be written unseen.
     fn as_mut(&mut self) -> &mut [T] {
-        // SAFETY: `len` elements of zeros or of what was stored since, on the mapping's aligned start; borrowed with `self`.
+        // SAFETY: `len` elements of zeros or of what was stored since, on the mapping's aligned start; borrowed with
+        // `self`.
         unsafe { std::slice::from_raw_parts_mut(self.mapping.start().cast().as_ptr(), self.len) }
     }
 }

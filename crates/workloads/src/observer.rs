@@ -16,8 +16,8 @@ pub trait AccessObserver: sealed::Sealed {
     /// An element at this address of the stream is loaded or stored.
     fn access(&mut self, kind: Kind, addr: u64);
 
-    /// The next access's address is computed from what came into this register last, which a core has to wait for. Gives
-    /// back itself, to be handed on to that access. An access of which nothing is said has its address at hand.
+    /// The next access's address is computed from what came into this register last, which a core has to wait for.
+    /// Gives back itself, to be handed on to that access. An access of which nothing is said has its address at hand.
     #[inline(always)]
     fn by(&mut self, _from: FlowRegister) -> &mut Self {
         self

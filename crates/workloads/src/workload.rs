@@ -121,7 +121,8 @@ pub trait Workload: Send {
     /// [`Chunked`](crate::kernel::Chunked) arrays.
     fn chunks(&self) -> usize;
 
-    /// Does the next part of the main task, natively, and tells who follows it of its chunks. `false` = there is nothing left.
+    /// Does the next part of the main task, natively, and tells who follows it of its chunks. `false` = there is
+    /// nothing left.
     fn follow(&mut self, run: &mut Followed<'_>) -> bool;
 }
 
@@ -216,8 +217,8 @@ impl<K: Kernel> Workload for K {
     }
 }
 
-/// The accesses of a workload's main task as a source of blocks of one thread (process 1, thread 1), after the `Map` events of
-/// its memory. The task is really done: its arrays take their memory.
+/// The accesses of a workload's main task as a source of blocks of one thread (process 1, thread 1), after the `Map`
+/// events of its memory. The task is really done: its arrays take their memory.
 pub struct WorkloadStream {
     workload: Box<dyn Workload>,
     begun: bool,

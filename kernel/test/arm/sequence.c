@@ -17,7 +17,7 @@ static bool is(const struct event *event, unsigned int core, const char *what, u
 	return event->core == core && !strcmp(event->what, what) && event->value == value;
 }
 
-/* Whether this is how a core's entry is filled, as of docs/module.md. */
+/* Whether this is how a core's entry is filled, as of docs/reference/kernel-module.md. */
 static bool fills(const struct event *e, unsigned int core, unsigned int entry, uint32_t page)
 {
 	uint32_t victim = entry << 28;

@@ -89,7 +89,7 @@ fn rows_curves_and_circumstances_are_on_the_page() {
     }
     let words = words(&page);
     for part in [
-        "Cut short: interrupted. This is what was known until then.",
+        "Cut short: interrupted. This is what was known by then.",
         "1 of 2 rows that count hold ; 1 do not, and 1 more do not count.",
         "paper Author <2024> measured a CPU & a kernel",
         "Figure <4.2> L2 thrashes fully by 2560 pages 3000 pages differs no coalescing \"modelled\"",

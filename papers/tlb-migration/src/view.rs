@@ -12,7 +12,7 @@ pub const MIGRATION_SCHEMA: &str = "lookaside-migration/1";
 
 /// The verdicts; a row a case on a terminal, charts and all figures on the page; what has to be known.
 pub fn view(report: &MoveReport) -> Document {
-    let mut document = Document::new("A thread moves to another CPU: do its translations pay for the journey?", "");
+    let mut document = Document::new("A thread moves to another CPU: does taking its translations along pay?", "");
     for remedy in Treatment::REMEDIES {
         if let Some(verdict) = verdict(report, remedy) {
             document.answer(RichText::new().strong(format!("Verdict on {}:", remedy.name())).plain(verdict));
@@ -42,8 +42,8 @@ pub fn view(report: &MoveReport) -> Document {
     document.section(
         Section::unheaded("Restore and first accesses, ns a page")
             .lead(
-                "Each page once, on the new CPU. Returns: the thread's translations are there still; what is left is \
-                 caches.",
+                "Each page once, on the new CPU. Returns: the thread comes back to its own translations, so only \
+                 cache misses remain.",
             )
             .with(charts(report, &Treatment::ALL, &sums))
             .only(Medium::Page),

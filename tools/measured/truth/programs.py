@@ -55,7 +55,7 @@ def reads(mode: str, mebibytes: int, number: int) -> Program:
 
 def workload(name: str, size: str, rounds: int) -> Program:
     """A program of PT-Baker's evaluation, whose pages are as the system gives them."""
-    arguments = ["workload", name, "--size", size, "--rounds", str(rounds), "--pages", "asis"]
+    arguments = ["lab", "workload", name, "--size", size, "--rounds", str(rounds), "--pages", "asis"]
     return Program(f"{name} {size}", "PT-Baker's", (), lambda shop: [str(shop.lookaside), *arguments])
 
 

@@ -22,10 +22,7 @@ pub(crate) use sample::{prepare as prepare_child, read_memory, start_with as sta
 /// # Errors
 /// The program can't be started, or the backend that was asked for isn't there or doesn't fit it.
 pub fn start(request: &RecordRequest) -> Result<Recording, CaptureError> {
-    let (backend, note) = match request.backend {
-        Some(backend) => (backend, None),
-        None => choose(request)?,
-    };
+    let (backend, note) = choose(request)?;
     let mut recording = match backend {
         RecorderBackend::Valgrind => valgrind::start(request),
         RecorderBackend::Qemu => qemu::start(request),
@@ -50,7 +47,7 @@ pub fn exact_backend(command: &[OsString]) -> Result<RecorderBackend, CaptureErr
         ProgramIsa::Unknown(machine) => Err(unknown(name, machine)),
         ProgramIsa::Native if program.privileged => Err(CaptureError::Program {
             program: name,
-            reason: "is setuid or setgid: its every access can't be seen, only samples; use --backend sample".into(),
+            reason: "is setuid or setgid, so it can only be sampled; use --backend sample".into(),
             code: 126,
         }),
         ProgramIsa::Native => Ok(RecorderBackend::Valgrind),
@@ -58,15 +55,22 @@ pub fn exact_backend(command: &[OsString]) -> Result<RecorderBackend, CaptureErr
 }
 
 fn unknown(program: String, machine: u16) -> CaptureError {
-    let reason = format!("is for ELF machine {machine}, which no recorder knows");
+    let reason = format!("is for ELF machine {machine}, which no recorder supports");
     CaptureError::Program { program, reason, code: 126 }
 }
 
-/// The best backend that is installed and fits, and why.
-fn choose(request: &RecordRequest) -> Result<(RecorderBackend, Option<String>), CaptureError> {
+/// The backend that [`start`] takes, and why: the one that was asked for, without a word, else the best that is
+/// installed and fits. For who wants to say it before the program starts.
+///
+/// # Errors
+/// The program can't be started, or no backend can record it.
+pub fn choose(request: &RecordRequest) -> Result<(RecorderBackend, Option<String>), CaptureError> {
+    if let Some(backend) = request.backend {
+        return Ok((backend, None));
+    }
     let sampled = |why: String| Ok((RecorderBackend::Sample, Some(format!("sampled: {why}"))));
     let command = match &request.target {
-        RecordTarget::Pid(_) => return sampled("a process that runs already can only be sampled".into()),
+        RecordTarget::Pid(_) => return sampled("a process that is already running can only be sampled".into()),
         RecordTarget::Command(command) => command,
     };
     let program = inspect_program(command)?;
@@ -83,5 +87,80 @@ fn choose(request: &RecordRequest) -> Result<(RecorderBackend, Option<String>), 
             None => Ok((RecorderBackend::Valgrind, Some("exact, by valgrind: every access of the program".into()))),
             Some(reason) => sampled(format!("{reason}; with it every access would be counted exactly")),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::*;
+
+    const NATIVE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+    const FOREIGN: u16 = 243;
+    const NOBODYS: u16 = 4660;
+
+    /// A program that nobody has to run.
+    fn program(folder: &Path, machine: u16, mode: u32) -> Vec<OsString> {
+        let path = folder.join(format!("{machine}-{mode:o}"));
+        let mut elf = [0; 64];
+        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        elf[18..20].copy_from_slice(&machine.to_le_bytes());
+        std::fs::write(&path, elf).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        vec![path.into()]
+    }
+
+    fn line<T: std::fmt::Debug>(result: Result<T, CaptureError>) -> String {
+        match result {
+            Err(error @ CaptureError::Program { code: 126, .. }) => error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_access_is_seen_by_the_backend_for_the_programs_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let exact = |machine, mode| exact_backend(&program(folder.path(), machine, mode));
+        assert_eq!(exact(NATIVE, 0o755).unwrap(), RecorderBackend::Valgrind);
+        assert_eq!(exact(FOREIGN, 0o755).unwrap(), RecorderBackend::Qemu);
+        let unknown = line(exact(NOBODYS, 0o755));
+        assert!(unknown.ends_with("4660-755: is for ELF machine 4660, which no recorder supports"), "{unknown}");
+        for mode in [0o4755, 0o2755] {
+            let privileged = line(exact(NATIVE, mode));
+            assert!(privileged.contains("is setuid or setgid") && privileged.contains("--backend sample"));
+        }
+        assert!(matches!(exact_backend(&[]), Err(CaptureError::Program { code: 127, .. })));
+    }
+
+    #[test]
+    fn the_choice_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = |machine, mode| RecordTarget::Command(program(folder.path(), machine, mode));
+        let chosen = |target| choose(&RecordRequest { backend: None, ..RecordRequest::sampling(target, 1) });
+        let said = |target| {
+            let (backend, note) = chosen(target).unwrap();
+            (backend, note.expect("a reason"))
+        };
+        // What was asked for is taken without a look at the program.
+        let asked = RecordRequest::sampling(RecordTarget::Command(vec!["/no/such/program".into()]), 1);
+        for backend in [RecorderBackend::Valgrind, RecorderBackend::Qemu, RecorderBackend::Sample] {
+            assert_eq!(choose(&RecordRequest { backend: Some(backend), ..asked.clone() }).unwrap(), (backend, None));
+        }
+        let running = "sampled: a process that is already running can only be sampled";
+        assert_eq!(said(RecordTarget::Pid(1)), (RecorderBackend::Sample, running.into()));
+        let foreign = "exact, by qemu-riscv64: the program is for another instruction set";
+        assert_eq!(said(target(FOREIGN, 0o755)), (RecorderBackend::Qemu, foreign.into()));
+        let privileged = "sampled: the program is setuid or setgid, which Valgrind can't run";
+        assert_eq!(said(target(NATIVE, 0o4755)), (RecorderBackend::Sample, privileged.into()));
+        let native = match valgrind::missing() {
+            None => (RecorderBackend::Valgrind, "exact, by valgrind: every access of the program".into()),
+            Some(why) => {
+                (RecorderBackend::Sample, format!("sampled: {why}; with it every access would be counted exactly"))
+            }
+        };
+        assert_eq!(said(target(NATIVE, 0o755)), native);
+        assert!(line(chosen(target(NOBODYS, 0o755))).contains("ELF machine 4660"));
     }
 }

@@ -208,6 +208,7 @@ mod tests {
             region(BASE + 0x1_0000, BASE + 0x2_0000, 1),
             region(BASE + 0x4000_0000, BASE + 0x4080_0000, 3),
             region(BASE + 0xffff_0000, BASE + 0x1_0001_0000, 1),
+            region(BASE + GUEST_BYTES, BASE + GUEST_BYTES + 0x1000, 1),
             region(BASE + 0x1_0001_0000, BASE + 0x1_0002_0000, 3),
         ];
         let seen: Vec<_> =
@@ -228,6 +229,15 @@ mod tests {
         assert_eq!(event(map(BASE + 0x4100_0000, 0x3000, 3), false), Some(map(0x4100_0000, 0x3000, 3)));
         let unmap = Some(Event::Unmap { addr: 0x4100_0000, len: 0x3000 });
         assert_eq!(event(map(BASE + 0x4100_0000, 0x3000, 0), true), unmap);
+        assert_eq!(event(Event::Unmap { addr: BASE + 0x4100_0000, len: 0x3000 }, true), unmap);
+        // A file's pages without permission, and where the heap would go on, are the file's.
+        let file = |addr: u64, prot| {
+            let source = MapSource::File { path: "/a".into(), offset: 0 };
+            Event::Map { addr, len: 0x1000, prot, source, site: 0 }
+        };
+        for (addr, prot) in [(0x4200_0000, 0), (0xb5000, 3)] {
+            assert_eq!(event(file(BASE + addr, prot), false), Some(file(addr, prot)));
+        }
         let remap = |base| Event::Remap { old_addr: base + 0x5000, old_len: 1, new_addr: base + 0x9000, new_len: 2 };
         assert_eq!(event(remap(BASE), true), Some(remap(0)));
         let protect = |addr, prot| Event::Protect { addr, len: 0x1000, prot };

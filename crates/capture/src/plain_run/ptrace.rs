@@ -125,3 +125,55 @@ pub(super) fn call(pid: pid_t) -> Option<SyscallStop> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_traced_program_goes_on_from_call_to_call() {
+        let mut program = Command::new("sh");
+        program.args(["-c", "cd /no/such/folder; exit 3"]).stderr(Stdio::null());
+        // SAFETY: between fork and exec only ptrace is called, which is async-signal-safe.
+        unsafe {
+            program.pre_exec(|| trace_me(false));
+        }
+        let pid = program.spawn().expect("a shell").id() as pid_t;
+        assert_eq!(next_change().expect("its begin"), (pid, ThreadChange::Stopped(libc::SIGTRAP, 0)));
+        set_options(pid).expect("it is stopped");
+        let no_signal = go_on(pid, 12_345).expect_err("there is no such signal");
+        assert_eq!(no_signal.raw_os_error(), Some(libc::EIO));
+        // Each call's number and first argument, and its result.
+        let mut calls: Vec<(i64, u64, Option<u64>)> = Vec::new();
+        let end = loop {
+            go_on(pid, 0).expect("it is stopped");
+            match next_change().expect("a change").1 {
+                ThreadChange::Stopped(CALL_STOP, 0) => match call(pid).expect("the kernel says which") {
+                    SyscallStop::Begins { number, args, ip } => {
+                        assert!(ip > 0);
+                        calls.push((number as i64, args[0], None));
+                    }
+                    SyscallStop::Ends { result } => {
+                        // The first is that of the exec, which began before.
+                        if let Some(call) = calls.last_mut() {
+                            call.2 = result;
+                        }
+                    }
+                },
+                ThreadChange::Stopped(_, libc::PTRACE_EVENT_EXIT) => {}
+                other => break other,
+            }
+        };
+        assert_eq!(end, ThreadChange::Code(3));
+        let of = |number: i64| calls.iter().filter(move |call| call.0 == number);
+        assert!(of(libc::SYS_mmap).count() > 0 && of(libc::SYS_mmap).all(|call| call.2.is_some_and(|at| at > 0)));
+        assert!(of(libc::SYS_chdir).count() > 0 && of(libc::SYS_chdir).all(|call| call.1 > 0 && call.2.is_none()));
+        assert_eq!(calls.last(), Some(&(libc::SYS_exit_group, 3, None)));
+        // Who is gone needs nothing more, and nobody else is waited for.
+        go_on(pid, 0).expect("no error");
+        assert_eq!(next_change().expect_err("none is left").raw_os_error(), Some(libc::ECHILD));
+    }
+}

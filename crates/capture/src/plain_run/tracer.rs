@@ -24,8 +24,8 @@ type AtStop = Box<dyn FnMut(&StoppedProgram<'_>) + Send>;
 type TracerThread = JoinHandle<Result<PlainRunMaps, CaptureError>>;
 type StartResult = Result<(u32, OwnedFd), CaptureError>;
 
-/// Starts the program on a thread of its own, which traces it: its pid, its pidfd, and the thread. With a guest, `command` is
-/// QEMU's.
+/// Starts the program on a thread of its own, which traces it: its pid, its pidfd, and the thread. With a guest,
+/// `command` is QEMU's.
 pub(super) fn start(
     command: Vec<OsString>,
     aslr: Aslr,
@@ -89,6 +89,10 @@ impl Drop for KilledOnDrop {
         }
         // Not waited for, so the pid is its own.
         let _ = self.child.kill();
+        // A thread that was stopped on its way out is not woken by that.
+        for thread in Process::of(self.child.id()).threads().unwrap_or_default() {
+            let _ = ptrace::go_on(thread as i32, 0);
+        }
         while let Ok((who, change)) = ptrace::next_change() {
             match change {
                 ThreadChange::Stopped(..) => drop(ptrace::go_on(who, 0)),
@@ -299,20 +303,10 @@ impl TracedRun {
         }
     }
 
-    /// The kernel's listing, with `.bss` and heap told apart where it lists them as one.
+    /// The kernel's listing, with `.bss` and heap told apart.
     fn listing(&self) -> Vec<Region> {
         let text = Process::of(self.task as u32).maps_text().unwrap_or_default();
-        let mut regions = Vec::new();
-        for region in parse_maps(&text) {
-            let has_both = region.source == MapSource::Heap && region.start < self.heap_start;
-            if has_both && region.holds(self.heap_start) {
-                let bss = Region { end: self.heap_start, source: MapSource::Anonymous, ..region.clone() };
-                regions.extend([bss, region.tail(self.heap_start)]);
-            } else {
-                regions.push(region);
-            }
-        }
-        regions
+        told_apart(parse_maps(&text), self.heap_start)
     }
 
     /// Whether the kernel does not randomize its addresses; believed where the kernel doesn't say.
@@ -337,5 +331,51 @@ impl TracedRun {
         let is_linkers = |region: &&Region| matches!(&region.source, MapSource::File { path, .. } if path == linker);
         let end = self.map.regions().filter(is_linkers).map(|region| region.end).max();
         first.start..end.unwrap_or(first.end)
+    }
+}
+
+/// A listing with nothing below `heap_start` as the heap. Kernels may list `.bss` and heap as one; older ones call
+/// `.bss` a heap where that would begin right behind it.
+fn told_apart(listing: Vec<Region>, heap_start: u64) -> Vec<Region> {
+    let mut parts = Vec::new();
+    for region in listing {
+        if region.source != MapSource::Heap || heap_start <= region.start {
+            parts.push(region);
+            continue;
+        }
+        let bss_end = region.end.min(heap_start);
+        parts.push(Region { end: bss_end, source: MapSource::Anonymous, ..region.clone() });
+        if bss_end < region.end {
+            parts.push(region.tail(bss_end));
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_below_its_begin_is_a_heap() {
+        use MapSource::{Anonymous, Heap};
+        let apart = |source: MapSource, heap_start| -> Vec<(u64, u64, MapSource)> {
+            let listing = vec![Region::new(0x1000, 0x2000, 1, Anonymous), Region::new(0x3000, 0x6000, 3, source)];
+            let parts = told_apart(listing, heap_start);
+            assert_eq!((parts[0].start, parts[0].end, parts[0].prot), (0x1000, 0x2000, 1));
+            assert!(parts[1..].iter().all(|part| part.prot == 3));
+            parts[1..].iter().map(|part| (part.start, part.end, part.source.clone())).collect()
+        };
+        // 0: the kernel doesn't say.
+        for all_of_it in [0, 0x1800, 0x3000] {
+            assert_eq!(apart(Heap, all_of_it), [(0x3000, 0x6000, Heap)]);
+        }
+        assert_eq!(apart(Heap, 0x3001), [(0x3000, 0x3001, Anonymous), (0x3001, 0x6000, Heap)]);
+        assert_eq!(apart(Heap, 0x5000), [(0x3000, 0x5000, Anonymous), (0x5000, 0x6000, Heap)]);
+        for none_of_it in [0x6000, 0x7000] {
+            assert_eq!(apart(Heap, none_of_it), [(0x3000, 0x6000, Anonymous)]);
+        }
+        // Where there is none yet.
+        assert_eq!(apart(Anonymous, 0x5000), [(0x3000, 0x6000, Anonymous)]);
     }
 }

@@ -111,6 +111,8 @@ mod tests {
             "void std::vector<long, std::allocator<long> >::_M_realloc_insert<long>(long&&)",
             "std::pair<int, int>* std::__copy_move<true>::__copy_m<int>(int*)",
             "void* operator new<Pool>(unsigned long, Pool&)",
+            "(anonymous namespace)::pool::malloc(unsigned long)",
+            "void* pool::of<int (*)(int)>::malloc(int)",
         ] {
             assert!(wraps_allocator(wrapper), "{wrapper}");
         }

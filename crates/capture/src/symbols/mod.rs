@@ -52,30 +52,24 @@ impl Symbols {
         Symbols { processes: HashMap::new(), modules: Vec::new(), module_of_path: HashMap::new(), debug_root }
     }
 
-    /// Takes note of an event of `process`: maps, forks and execs count, others are passed over.
+    /// Takes note of an event of `process`: mappings of files, their moves and forks count, others are passed over.
     ///
-    /// What is unmapped or replaced can still be looked up, as long as nothing else is mapped there.
+    /// What is unmapped, or another program's since an exec, can still be looked up, as long as no other file is mapped
+    /// there.
     pub fn observe(&mut self, process: u32, event: &Event) {
         match event {
-            Event::Map { addr, len, prot, source, .. } => {
-                let mapping = match source {
-                    MapSource::File { path, offset } => {
-                        let executable = prot & 4 != 0;
-                        Some(ModuleMapping { module: self.module(path, executable), file_offset: *offset })
-                    }
-                    _ => None,
-                };
+            Event::Map { addr, len, prot, source: MapSource::File { path, offset }, .. } => {
+                let executable = prot & 4 != 0;
+                let mapping = ModuleMapping { module: self.module(path, executable), file_offset: *offset };
                 self.processes.entry(process).or_default().map(*addr, *len, mapping);
             }
-            Event::Unmap { addr, len } => self.processes.entry(process).or_default().map(*addr, *len, None),
-            Event::Remap { old_addr, old_len, new_addr, new_len } => {
-                self.processes.entry(process).or_default().remap(*old_addr, *old_len, *new_addr, *new_len);
+            Event::Remap { old_addr, new_addr, new_len, .. } => {
+                self.processes.entry(process).or_default().remap(*old_addr, *new_addr, *new_len);
             }
             Event::Fork { parent, child } => {
                 let copy = self.processes.get(parent).cloned().unwrap_or_default();
                 self.processes.insert(*child, copy);
             }
-            Event::Exec { .. } => self.processes.entry(process).or_default().clear(),
             _ => {}
         }
     }

@@ -143,8 +143,10 @@ impl ElfContents {
 
     /// The segment of an offset in the file, and its address as the file's own tables have it.
     fn locate(&self, file_offset: u64) -> Option<(LoadSegment, u64)> {
-        let segment = self.segments.iter().find(|s| file_offset.wrapping_sub(s.file_offset) < s.file_size)?;
-        Some((*segment, segment.addr.wrapping_add(file_offset - segment.file_offset)))
+        self.segments.iter().find_map(|segment| {
+            let within = file_offset.checked_sub(segment.file_offset).filter(|&within| within < segment.file_size)?;
+            Some((*segment, segment.addr.wrapping_add(within)))
+        })
     }
 
     /// Functions and lines that the debug information gives, innermost first.
@@ -159,7 +161,7 @@ impl ElfContents {
             names.push(CodeName {
                 function,
                 file: location.and_then(|l| l.file).map(str::to_owned),
-                line: location.and_then(|l| l.line).filter(|&line| line > 0),
+                line: location.and_then(|l| l.line),
                 ..plain.clone()
             });
         }

@@ -16,48 +16,31 @@ struct ModuleRange {
     /// First byte after it.
     end: u64,
     mapping: ModuleMapping,
-    /// No longer mapped; kept so that addresses seen before can still be named.
-    gone: bool,
 }
 
-/// Ranges that do not overlap, by first byte.
+/// Ranges that do not overlap, by first byte. What is no longer mapped stays, so that addresses seen before can still
+/// be named, until another file is mapped there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessMap {
     ranges: BTreeMap<u64, ModuleRange>,
 }
 
 impl ProcessMap {
-    /// Maps `len` bytes at `addr`. `None` = nothing with code that could be named: what was there stays known as gone.
-    pub fn map(&mut self, addr: u64, len: u64, mapping: Option<ModuleMapping>) {
+    /// Maps `len` bytes of a file at `addr`.
+    pub fn map(&mut self, addr: u64, len: u64, mapping: ModuleMapping) {
         let end = addr.saturating_add(len);
         if end <= addr {
             return;
         }
-        let cut = self.cut_out(addr, end);
-        match mapping {
-            Some(mapping) => {
-                self.ranges.insert(addr, ModuleRange { end, mapping, gone: false });
-            }
-            None => {
-                self.ranges.extend(cut.into_iter().map(|(start, range)| (start, ModuleRange { gone: true, ..range })))
-            }
-        }
+        self.cut_out(addr, end);
+        self.ranges.insert(addr, ModuleRange { end, mapping });
     }
 
     /// Moves what is mapped at `old_addr`; a longer new range goes on in the same file.
-    pub fn remap(&mut self, old_addr: u64, old_len: u64, new_addr: u64, new_len: u64) {
-        let Some((start, mapping)) = self.find(old_addr) else {
-            return self.map(new_addr, new_len, None);
-        };
-        let moved = ModuleMapping { file_offset: mapping.file_offset.wrapping_add(old_addr - start), ..mapping };
-        self.map(old_addr, old_len, None);
-        self.map(new_addr, new_len, Some(moved));
-    }
-
-    /// Everything is gone.
-    pub fn clear(&mut self) {
-        for range in self.ranges.values_mut() {
-            range.gone = true;
+    pub fn remap(&mut self, old_addr: u64, new_addr: u64, new_len: u64) {
+        if let Some((start, mapping)) = self.find(old_addr) {
+            let file_offset = mapping.file_offset.wrapping_add(old_addr - start);
+            self.map(new_addr, new_len, ModuleMapping { file_offset, ..mapping });
         }
     }
 
@@ -68,7 +51,7 @@ impl ProcessMap {
     }
 
     /// Takes out all of `start..end`, cutting ranges at its borders.
-    fn cut_out(&mut self, start: u64, end: u64) -> Vec<(u64, ModuleRange)> {
+    fn cut_out(&mut self, start: u64, end: u64) {
         for border in [start, end] {
             if let Some((first, mapping)) = self.find(border).filter(|&(first, _)| first < border) {
                 let left = self.ranges[&first];
@@ -78,7 +61,9 @@ impl ProcessMap {
             }
         }
         let starts: Vec<u64> = self.ranges.range(start..end).map(|(&start, _)| start).collect();
-        starts.into_iter().filter_map(|start| self.ranges.remove_entry(&start)).collect()
+        for start in starts {
+            self.ranges.remove(&start);
+        }
     }
 }
 
@@ -91,15 +76,13 @@ mod tests {
     proptest! {
         /// Against a map with one entry for each byte.
         #[test]
-        fn agrees_with_a_byte_map(ops in prop::collection::vec((0u64..60, 1u64..20, prop::option::of(0usize..4), 0u64..100), 1..30)) {
+        fn agrees_with_a_byte_map(ops in prop::collection::vec((0u64..60, 1u64..20, 0usize..4, 0u64..100), 1..30)) {
             let mut map = ProcessMap::default();
             let mut naive: Vec<Option<(usize, u64)>> = vec![None; 100];
             for (addr, len, module, file_offset) in ops {
-                map.map(addr, len, module.map(|module| ModuleMapping { module, file_offset }));
-                if let Some(module) = module {
-                    for i in 0..len {
-                        naive[(addr + i) as usize] = Some((module, file_offset + i));
-                    }
+                map.map(addr, len, ModuleMapping { module, file_offset });
+                for i in 0..len {
+                    naive[(addr + i) as usize] = Some((module, file_offset + i));
                 }
             }
             for ip in 0..100 {
@@ -112,19 +95,21 @@ mod tests {
     #[test]
     fn a_moved_mapping_keeps_its_file_offset() {
         let mut map = ProcessMap::default();
-        map.map(0x1000, 0x3000, Some(ModuleMapping { module: 7, file_offset: 0x100 }));
-        map.remap(0x2000, 0x1000, 0x9000, 0x2000);
+        map.map(0x1000, 0x3000, ModuleMapping { module: 7, file_offset: 0x100 });
+        map.remap(0x2000, 0x9000, 0x2000);
         assert_eq!(map.find(0x9010), Some((0x9000, ModuleMapping { module: 7, file_offset: 0x1100 })));
-        assert_eq!(map.find(0x1010), Some((0x1000, ModuleMapping { module: 7, file_offset: 0x100 })));
-        assert_eq!(map.find(0x3010), Some((0x3000, ModuleMapping { module: 7, file_offset: 0x2100 })));
+        // Where it was it is still known.
+        assert_eq!(map.find(0x2010), Some((0x1000, ModuleMapping { module: 7, file_offset: 0x100 })));
         assert_eq!(map.find(0xb000), None);
+        map.remap(0x4000, 0xb000, 0x1000);
+        assert_eq!(map.find(0xb000), None, "nothing was there");
     }
 
     #[test]
     fn lengths_past_the_end_of_memory_are_cut() {
         let mut map = ProcessMap::default();
-        map.map(u64::MAX - 10, 1000, Some(ModuleMapping { module: 1, file_offset: 0 }));
-        map.map(5, 0, Some(ModuleMapping { module: 2, file_offset: 0 }));
+        map.map(u64::MAX - 10, 1000, ModuleMapping { module: 1, file_offset: 0 });
+        map.map(5, 0, ModuleMapping { module: 2, file_offset: 0 });
         assert!(map.find(u64::MAX - 5).is_some());
         assert_eq!(map.find(5), None);
     }

@@ -126,4 +126,24 @@ mod tests {
         assert_eq!(name(0x1404), Some("alias_a"));
         assert_eq!(name(0x1408), None);
     }
+    #[test]
+    fn of_all_names_of_an_address_the_answer_is_the_same_whatever_their_order() {
+        // More labels than are looked back over.
+        let labels: Vec<String> = (0..20).map(|i| format!("a{i:02}")).collect();
+        let mut symbols = vec![(0x1400, 8, "alias_a"), (0x1400, 8, "alias_b"), (0x1000, 0x10, "function")];
+        symbols.extend(labels.iter().map(|label| (0x1000, 0, label.as_str())));
+        for _ in 0..2 {
+            let table = table(&symbols);
+            assert_eq!(table.find(0x100f), Some(("function", 0x1000..0x1010)));
+            assert_eq!(table.find(0x1404), Some(("alias_a", 0x1400..0x1408)));
+            symbols.reverse();
+        }
+    }
+
+    #[test]
+    fn a_label_reaches_to_the_end_of_its_section() {
+        let table = table(&[(0x1ff0, 0, "last")]);
+        assert_eq!(table.find(0x1fff), Some(("last", 0x1ff0..0x2000)));
+        assert_eq!(table.find(0x2000), None);
+    }
 }

@@ -1,3 +1,5 @@
+mod hand_made;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -31,6 +33,10 @@ fn build_from(folder: &Path, name: &str, compiler: &str, source: &str, flags: &[
 
 /// Maps the program's segments at `base` as the loader would, for process 1.
 fn map_at(symbols: &mut Symbols, path: &str, base: u64) {
+    map_as(symbols, path, base, 5);
+}
+
+fn map_as(symbols: &mut Symbols, path: &str, base: u64, prot: u8) {
     let bytes = std::fs::read(path).unwrap();
     let elf = object::File::parse(&*bytes).unwrap();
     for segment in elf.segments() {
@@ -38,7 +44,7 @@ fn map_at(symbols: &mut Symbols, path: &str, base: u64) {
         let skew = segment.address() % 4096;
         let source = MapSource::File { path: path.to_owned(), offset: offset - skew };
         let (addr, len) = (base + segment.address() - skew, segment.size() + skew);
-        symbols.observe(1, &Event::Map { addr, len, prot: 5, source, site: 0 });
+        symbols.observe(1, &Event::Map { addr, len, prot, source, site: 0 });
     }
 }
 
@@ -252,6 +258,61 @@ fn a_deleted_file_that_was_mapped_before_still_has_names() {
     let outer = address_of(&path, "outer");
     std::fs::remove_file(&path).unwrap();
     assert_eq!(symbols.resolve(1, outer).function.as_deref(), Some("outer"));
+}
+
+#[test]
+fn a_file_is_held_open_for_its_code_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    for (prot, name) in [(4, Some("outer")), (3, None)] {
+        let path = build(folder.path(), "program", &["-O2"]);
+        let mut symbols = Symbols::new();
+        map_as(&mut symbols, &path, 0, prot);
+        let outer = address_of(&path, "outer");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(symbols.resolve(1, outer).function.as_deref(), name, "{prot}");
+    }
+}
+
+#[test]
+fn a_place_is_a_file_and_an_offset_in_it() {
+    let place = |file: &str, offset| CodePlace { file: file.into(), offset };
+    let mut symbols = Symbols::new();
+    for (addr, path) in [(0x1000, "/nonexistent/a"), (0x2000, "/nonexistent/b"), (0x8000, "/nonexistent/a")] {
+        let source = MapSource::File { path: path.into(), offset: 0x200 };
+        symbols.observe(1, &Event::Map { addr, len: 0x1000, prot: 5, source, site: 0 });
+    }
+    symbols.observe(1, &Event::Remap { old_addr: 0x1000, old_len: 0x2000, new_addr: 0x5000, new_len: 0x1000 });
+    for (ip, file, offset) in [
+        (0x1010, "/nonexistent/a", 0x210),
+        (0x2fff, "/nonexistent/b", 0x11ff),
+        (0x5010, "/nonexistent/a", 0x210),
+        (0x8000, "/nonexistent/a", 0x200),
+    ] {
+        assert_eq!(symbols.place(1, ip), place(file, offset), "{ip:#x}");
+    }
+    for nothing in [0xfff, 0x3000, 0x6000] {
+        assert_eq!(symbols.place(1, nothing), CodePlace::default());
+    }
+    assert_eq!(symbols.place(2, 0x1010), CodePlace::default());
+}
+
+#[test]
+fn unwind_tables_bound_functions_without_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = build(folder.path(), "stripped", &["-O2", "-falign-functions=64"]);
+    let bytes = std::fs::read(&path).unwrap();
+    let elf = object::File::parse(&*bytes).unwrap();
+    let symbol = elf.symbols().find(|symbol| symbol.name() == Ok("outer")).unwrap();
+    let segment = elf.segments().find(|segment| segment.address() + segment.size() > symbol.address()).unwrap();
+    let start = segment.file_range().0 + symbol.address() - segment.address();
+    let end = start + symbol.size();
+    assert!(Command::new("strip").arg(&path).status().unwrap().success());
+    let mut module = MappedModule::new(&path);
+    for offset in [start, start + 1, end - 1] {
+        assert_eq!(module.function_bounds(offset, Path::new("/")), Some(start..end));
+    }
+    // What fills the room between functions is none's.
+    assert_eq!(module.function_bounds(end, Path::new("/")), None);
 }
 
 proptest! {

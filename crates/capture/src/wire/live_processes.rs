@@ -38,3 +38,25 @@ impl LiveProcesses {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_lives_from_its_first_frame_to_its_end() {
+        let mut reader = LiveProcesses::default();
+        let launcher = reader.clone();
+        [7, 7, 3, 3].into_iter().for_each(|process| reader.seen(process));
+        assert_eq!(launcher.live(), [3, 7]);
+        reader.ended(3);
+        assert_eq!(launcher.live(), [7]);
+        // Its number is given again.
+        reader.seen(3);
+        assert_eq!(launcher.live(), [3, 7]);
+        assert_eq!(reader.take_all(), BTreeSet::from([3, 7]));
+        assert!(launcher.live().is_empty());
+        reader.seen(3);
+        assert_eq!(launcher.live(), [3]);
+    }
+}

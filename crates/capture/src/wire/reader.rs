@@ -113,7 +113,7 @@ impl<R: Read> WireReader<R> {
         }
         for process in self.processes.take_all() {
             let reason = format!(
-                "process {process} ended without a last word (killed?): its last accesses and totals are missing"
+                "process {process} ended without a final message (killed?): its last accesses and totals are missing"
             );
             self.note(0, reason);
         }
@@ -215,5 +215,65 @@ impl<R: Read> Source for WireReader<R> {
 
     fn damage(&self) -> &[Damage] {
         &self.damage
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+    use crate::wire::frame::{END, MAGIC};
+
+    /// A frame of process 7: of no payload, or one that names a slot.
+    fn frame(kind: u16, named: &[u32]) -> Vec<u8> {
+        let words = [&[4 * named.len() as u32, 7, 7], named].concat();
+        let words: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        [&MAGIC.to_le_bytes()[..], &kind.to_le_bytes(), &words].concat()
+    }
+
+    /// The reader of such a stream. All records in the first slot are of one address, all in the last slot of another.
+    fn reader(frames: &[Vec<u8>]) -> WireReader<std::io::Cursor<Vec<u8>>> {
+        let shared = SharedSlots::new().expect("memory");
+        let memory = File::from(shared.file().try_clone().expect("a file"));
+        for (slot, addr) in [(0, 0x5000u128), (31, 0x9000)] {
+            memory.write_all_at(&addr.to_le_bytes().repeat(4096), 4096 + slot * 65_536).expect("room");
+        }
+        let mut reader = WireReader::new(std::io::Cursor::new(frames.concat()), TraceInfo::default(), false);
+        reader.share(shared);
+        reader
+    }
+
+    #[test]
+    fn records_come_from_the_slots_that_are_named() {
+        let mut frames = vec![frame(SLOT, &[0, 65_536]); 15];
+        frames.extend([frame(SLOT, &[31, 65_536]), frame(SLOT, &[31, 16]), frame(SLOT, &[0, 32]), frame(END, &[])]);
+        let mut reader = reader(&frames);
+        let (processes, mut block) = (reader.processes(), Block::default());
+        assert!(reader.next_block(&mut block).expect("no error"));
+        let (first, last) = block.addr.split_at(15 * 4096);
+        assert_eq!((block.len(), processes.live()), (1 << 16, vec![7]));
+        assert!(first.iter().all(|&addr| addr == 0x5000) && last.iter().all(|&addr| addr == 0x9000));
+        assert!(reader.next_block(&mut block).expect("no error"));
+        assert_eq!((&block.addr[..], processes.live()), (&[0x9000, 0x5000, 0x5000][..], vec![]));
+        assert!(!reader.next_block(&mut block).expect("no error"));
+        assert_eq!(reader.damage(), []);
+    }
+
+    #[test]
+    fn a_slot_that_is_none_is_a_damage_and_no_more() {
+        let frames = [[32, 16], [u32::MAX, 16], [0, 24]].map(|named| frame(SLOT, &named));
+        let mut reader = reader(&[&frames[..], &[frame(SLOT, &[0, 16]), frame(END, &[])]].concat());
+        let mut block = Block::default();
+        assert!(reader.next_block(&mut block).expect("no error"));
+        assert_eq!(block.addr, [0x5000]);
+        let said: Vec<(u64, &str)> = reader.damage().iter().map(|damage| (damage.offset, &*damage.reason)).collect();
+        let expected = [
+            (0, "16 bytes of records in slot 32, which is none"),
+            (24, "16 bytes of records in slot 4294967295, which is none"),
+            (48, "24 bytes of records in slot 0, which is none"),
+        ];
+        assert_eq!(said, expected);
     }
 }

@@ -1,8 +1,11 @@
 //! How plain runs begin and end.
 
+mod memory;
 #[path = "../programs/mod.rs"]
 #[allow(dead_code)] // Shared with tests that use more of it.
 mod programs;
+mod sandboxes;
+mod threads;
 
 use std::time::Duration;
 
@@ -66,32 +69,6 @@ fn fixed_places_are_the_same_ones_twice() {
 }
 
 #[test]
-fn threads_and_forks_end_as_they_do_alone() {
-    let source = r#"
-#include <pthread.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-static void *work(void *out) { for (int i = 0; i < 50; i++) free(malloc(300000)); *(int *)out = 1; return 0; }
-static void *last(void *first) { pthread_join(*(pthread_t *)first, 0); exit(9); }
-int main(void) {
-    static pthread_t threads[4], self; static int done[4]; int status;
-    for (int i = 0; i < 4; i++) pthread_create(&threads[i], 0, work, &done[i]);
-    for (int i = 0; i < 4; i++) pthread_join(threads[i], 0);
-    if (!fork()) _exit(7);
-    wait(&status);
-    if (WEXITSTATUS(status) != 7 || done[0] + done[1] + done[2] + done[3] != 4) return 1;
-    self = pthread_self();
-    pthread_create(&threads[0], 0, last, &self);
-    pthread_exit(0);
-}
-"#;
-    let maps = run(source, &["-O1", "-pthread"]);
-    assert_eq!(maps.end, ChildEnd::Code(9));
-    assert!(maps.exit.len() > maps.loaded.len());
-}
-
-#[test]
 fn a_program_that_does_not_end_is_stopped_and_none_is_left() {
     // What it ignores, it still ignores when it executes itself: the second moment tells that it does.
     let source = r#"
@@ -113,6 +90,7 @@ int main(int argc, char **argv) {
         began.recv_timeout(Duration::from_secs(20)).unwrap();
     }
     let pid = run.pid();
+    assert_eq!(std::fs::read_link(format!("/proc/{pid}/exe")).unwrap(), program.canonicalize().unwrap());
     run.stop();
     assert_eq!(run.wait().unwrap().end, ChildEnd::Signal(libc::SIGKILL));
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
@@ -140,4 +118,20 @@ fn what_can_not_be_started_is_said_in_a_line() {
     assert!(matches!(error(&["/no/such/program"]), CaptureError::Program { code: 127, .. }));
     assert!(matches!(error(&[]), CaptureError::Program { code: 127, .. }));
     assert!(!error(&["/etc/passwd"]).to_string().contains('\n'));
+    let (folder, program) = compile("int main(void) { return 0; }", &[]);
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    for rights in [0o4755, 0o2755] {
+        mode(&program, rights);
+        let said = error(&[program.to_str().unwrap()]).to_string();
+        assert!(said.ends_with("is setuid or setgid: traced, it would run without its rights"), "{said}");
+    }
+    let other = folder.path().join("other");
+    let mut elf = std::fs::read(&program).unwrap();
+    elf[18..20].copy_from_slice(&[0x34, 0x12]);
+    std::fs::write(&other, elf).unwrap();
+    mode(&other, 0o755);
+    let said = error(&[other.to_str().unwrap()]).to_string();
+    assert!(said.ends_with("is for ELF machine 4660, not this one"), "{said}");
 }

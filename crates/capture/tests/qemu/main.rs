@@ -331,6 +331,38 @@ fn what_cannot_be_recorded_is_said_in_one_line() {
 }
 
 #[test]
+fn what_a_recording_lacks_is_in_its_notes() {
+    let folder = tempfile::tempdir().unwrap();
+    let notes = |program: &Path| {
+        let mut recording = start(&request(program, "")).unwrap();
+        while recording.source.next_block(&mut Block::default()).unwrap() {}
+        recording.control.wait().unwrap();
+        recording.notes
+    };
+    let has = |notes: &[String], words: &str| notes.iter().any(|note| note.contains(words));
+    if ready(std::env::consts::ARCH, "gcc") {
+        let notes = notes(&build(folder.path(), "gcc", "bare.c", BARE));
+        assert!(has(&notes, "the kernel's accesses in system calls are not recorded") && has(&notes, "heap"));
+        assert!(!has(&notes, "does not know"), "{notes:?}");
+        let plain = |path: &Path| !path.to_string_lossy().contains([' ', ':']);
+        if lookaside_host::cache_folder().is_some_and(|cache| plain(&cache)) && plain(&std::env::temp_dir()) {
+            assert!(!has(&notes, "loses its last accesses"), "{notes:?}");
+        }
+    }
+    // The plugin has no table of this one's calls; what it runs need be no program.
+    if ready("mips", "gcc") {
+        let program = folder.path().join("mips");
+        let mut elf = [0; 52];
+        elf[..6].copy_from_slice(b"\x7fELF\x01\x02");
+        elf[19] = 8;
+        std::fs::write(&program, elf).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let notes = notes(&program);
+        assert!(has(&notes, "does not know mips's system calls: mappings and forks are not seen"), "{notes:?}");
+    }
+}
+
+#[test]
 fn records_a_foreign_program_for_another_test() {
     if let Some(program) = std::env::var_os("LOOKASIDE_TEST_FOREIGN") {
         for backend in [None, Some(RecorderBackend::Qemu)] {

@@ -317,7 +317,7 @@ fn what_was_recorded_before_a_kill_is_kept() {
     let recorded = record(&request(vec!["sh".into(), "-c".into(), "(kill -KILL $$); exit 0".into()]));
     assert_eq!(recorded.end, ChildEnd::Signal(9));
     assert!(recorded.rows.len() > 1000);
-    assert!(recorded.damage[0].reason.contains("ended without a last word"), "{:?}", recorded.damage);
+    assert!(recorded.damage[0].reason.contains("ended without a final message"), "{:?}", recorded.damage);
 }
 
 #[test]

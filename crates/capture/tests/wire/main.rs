@@ -1,5 +1,6 @@
 //! The reader of the wire against a naive recorder.
 
+mod by_hand;
 mod recorder;
 
 use lookaside_capture::WireReader;
@@ -219,7 +220,8 @@ fn says_what_is_damaged_and_where() {
     let cut = damage(&good[..first_frame + 7]);
     assert_eq!((cut[0].offset, cut[0].len), (32, 7));
     assert!(cut[0].reason.contains("inside a frame"), "{cut:?}");
-    assert!(cut[1].reason.contains("process 1 ended without a last word"), "{cut:?}");
+    assert!(cut[1].reason.contains("process 1 ended without a final message"), "{cut:?}");
+    assert_eq!((cut[1].offset, cut[1].len), (39, 0), "behind all that was read");
     let mut bad = good.clone();
     bad[first_frame] = 0;
     assert!(damage(&bad)[0].reason.contains("no frame begins here (0x4c00"), "{:?}", damage(&bad));

@@ -1,4 +1,5 @@
-//! For which memory huge pages are asked, as the system is set and with `malloc` asking for them: what `--measure` runs.
+//! For which memory huge pages are asked, as the system is set and with `malloc` asking for them: what `--measure`
+//! runs.
 
 use lookaside_engine::RegionRow;
 use lookaside_host::TransparentHugePages;

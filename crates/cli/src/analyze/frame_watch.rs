@@ -9,7 +9,8 @@ use super::watched::Watched;
 /// First look at the program, and the longest wait for a next one. A look takes a millisecond or two.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// Begins to look at the process: the frames when most were looked at. `None` = they may not be seen, or there was no look.
+/// Begins to look at the process: the frames when most were looked at. `None` = they may not be seen, or there was no
+/// look.
 ///
 /// # Errors
 /// No thread can be started.

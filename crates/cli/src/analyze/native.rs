@@ -67,18 +67,16 @@ impl NativeTiming {
             return Self::without("interrupted before its native run had ended");
         }
         if exit_of(run.end) != expected {
-            return Self::without(
-                "the native run ended otherwise than the recorded one: the program does not repeat itself",
-            );
+            return Self::without("the native run ended differently from the recorded one: the program's runs differ");
         }
         if let Some(why) = &run.unsampled {
-            notes.push(format!("the native run was timed and not sampled, so that the interval is wider: {why}"));
+            notes.push(format!("the native run was timed but not sampled, so the interval is wider: {why}"));
         }
         if visits.unasked_pages > visits.small_pages / UNASKED_PART {
             notes.push(format!(
-                "{} MiB of its memory are not malloc's, and the system waits to be asked for huge pages: they are not in \
-                 the prediction. echo always > /sys/kernel/mm/transparent_hugepage/enabled, or the program's own madvise, \
-                 reaches them",
+                "{} MiB of its memory are not from malloc, and the system gives huge pages only on request: the \
+                 prediction leaves them out. To include them, as root: echo always > \
+                 /sys/kernel/mm/transparent_hugepage/enabled; or have the program call madvise",
                 visits.unasked_pages >> 8
             ));
         }

@@ -84,6 +84,6 @@ pub struct AnalyzeArgs {
     #[arg(long, value_name = "PID", conflicts_with_all = ["command", "exact"])]
     pub pid: Option<u32>,
     /// The program and its arguments
-    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["trace", "pid"])]
+    #[arg(trailing_var_arg = true, value_name = "CMD", required_unless_present_any = ["trace", "pid"])]
     pub command: Vec<OsString>,
 }

@@ -11,7 +11,7 @@ use lookaside_cli::output::OutputArgs;
 pub struct CompareArgs {
     /// Variants to compare, separated by commas: base (small pages), thp, nothp (base again, as a control), asis (the
     /// system's settings), hugepages:auto:K (K windows chosen at run time), hugepages:PLAN (a file written by
-    /// `plan hugepages`), bake:SETTINGS (for example bake:scan,sleep=1ms)
+    /// `hugepages plan`), bake:SETTINGS (for example bake:scan,sleep=1ms)
     #[arg(long, value_name = "LIST", default_value = "base,thp,bake:scan")]
     pub variants: String,
     /// Measured rounds; each runs every variant once, in random order
@@ -33,6 +33,6 @@ pub struct CompareArgs {
     #[command(flatten)]
     pub output: OutputArgs,
     /// The program and its arguments
-    #[arg(last = true, value_name = "CMD", required = true)]
+    #[arg(trailing_var_arg = true, value_name = "CMD", required = true)]
     pub command: Vec<OsString>,
 }

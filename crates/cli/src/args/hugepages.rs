@@ -1,11 +1,72 @@
-//! Arguments of `hugepages`.
+//! The arguments of `hugepages`.
 
-use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::plan::PlannedProgram;
+use clap::{Args, Subcommand, ValueEnum};
 use lookaside_cli::output::OutputArgs;
 use lookaside_runtime::hugepages::ObservedBy;
 
+#[derive(Subcommand)]
+pub enum HugepagesCommand {
+    /// Choose the 2 MiB windows that are worth a huge page, from a recorded run
+    #[command(after_help = "Examples: lookaside hugepages plan --budget 16 -o plan.toml ./join\n          \
+        lookaside hugepages plan --budget 64 --machine skylake --trace join.lkt\n\n\
+        Exit codes: 0 success; 1 the trace is damaged or the program failed (the plan is still made); 2 bad input; \
+        125 recording failed; 128 + signal if interrupted (prints the windows with most walks, no plan)")]
+    Plan(HugepagesPlanArgs),
+    /// Run a program and promote its hottest memory, or what a plan names, to huge pages
+    #[command(after_help = "Examples: lookaside hugepages run --budget 64 ./join\n          \
+        lookaside hugepages run --plan plan.toml ./join\n\n\
+        Exit code: the program's own; 2 bad input, 126 not executable, 127 not found")]
+    Run(HugepagesRunArgs),
+    /// Promote a running process's hottest memory to huge pages
+    #[command(
+        after_help = "Examples: lookaside hugepages apply --pid 4711 --budget 64\n          lookaside hugepages apply --pid 4711 --budget 64 --seconds 20 --dry-run --json\n\n\
+        The pages stay huge until the process frees that memory or ends; --dry-run shows the choice and changes \
+        nothing.\n\n\
+        Exit codes: 0 all chosen windows are huge; 1 some are not; 2 bad input, no permission, or no kernel support; \
+        128 + signal if interrupted"
+    )]
+    Apply(HugepagesApplyArgs),
+}
+
 #[derive(Args)]
-pub struct HugepagesArgs {
+pub struct HugepagesPlanArgs {
+    /// Number of huge pages to plan for
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub budget: u32,
+    /// Preset name or description file [default: this machine, measured at the first use]
+    #[arg(long, short, value_name = "NAME|FILE")]
+    pub machine: Option<String>,
+    /// Without --machine, take the preset closest to this CPU; measure nothing
+    #[arg(long, conflicts_with = "machine")]
+    pub no_probe: bool,
+    /// Write the plan to FILE
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    #[command(flatten)]
+    pub report: OutputArgs,
+    #[command(flatten)]
+    pub program: PlannedProgram,
+}
+
+#[derive(Args)]
+pub struct HugepagesRunArgs {
+    /// Keep up to K of the hottest 2 MiB windows of the program and its children huge
+    #[arg(long, value_name = "K", required_unless_present = "plan", value_parser = clap::value_parser!(u32).range(1..))]
+    pub budget: Option<u32>,
+    /// Promote the windows that FILE names (written by `hugepages plan`)
+    #[arg(long, value_name = "FILE", conflicts_with = "budget")]
+    pub plan: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, value_name = "CMD", required = true)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Args)]
+pub struct HugepagesApplyArgs {
     /// Process ID
     #[arg(long, value_name = "PID")]
     pub pid: u32,

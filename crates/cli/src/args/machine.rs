@@ -1,9 +1,10 @@
 //! The arguments of `machine`.
 
-use std::path::PathBuf;
-
 use clap::Subcommand;
 use lookaside_cli::output::OutputArgs;
+
+use super::probe::ProbeArgs;
+use super::validate::ValidateArgs;
 
 #[derive(Subcommand)]
 pub enum MachineCommand {
@@ -27,10 +28,17 @@ pub enum MachineCommand {
     },
     /// Check description files
     Check {
-        /// Description files
-        #[arg(required = true)]
-        files: Vec<PathBuf>,
+        /// Description files, or preset names
+        #[arg(required = true, value_name = "NAME|FILE")]
+        machines: Vec<String>,
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Measure this machine's TLBs by timing (no PMU needed)
+    #[command(after_help = "Example: lookaside machine probe -o machine.toml")]
+    Probe(ProbeArgs),
+    /// Check a machine description: run the same access patterns on this CPU and in the model
+    #[command(after_help = "Example: lookaside machine validate --machine machine.toml --html report.html\n\n\
+        Exit codes: 0 median error up to 5 % and worst up to 20 %; 1 larger errors; 2 bad input")]
+    Validate(ValidateArgs),
 }

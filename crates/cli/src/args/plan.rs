@@ -1,31 +1,20 @@
-//! The arguments of `plan`.
+//! What a plan is made for: the arguments that `hugepages plan` and `lock plan` share.
 
-pub mod color;
-pub mod hugepages;
-pub mod lock;
+use std::ffi::OsString;
+use std::path::PathBuf;
 
-use clap::Subcommand;
+use clap::Args;
 
-use color::PlanColorArgs;
-use hugepages::PlanHugepagesArgs;
-use lock::PlanLockArgs;
-
-#[derive(Subcommand)]
-pub enum PlanCommand {
-    /// Partition the TLB among real-time tasks and bound their jobs' misses
-    #[command(after_help = "Example: lookaside plan color tasks.toml --machine xeon-e5-2650 -o partitions.toml\n\n\
-        Exit codes: 0 all tasks are isolated; 1 some share sets (as few as possible); 2 bad input")]
-    Color(PlanColorArgs),
-    /// Choose pages to pin in a TLB's lockable entries, from a recorded run
-    #[command(after_help = "Examples: lookaside plan lock --entries 4 -o plan.toml -- ./control\n          \
-        lookaside plan lock --machine cortex-a9 --select worst control.lkt\n\n\
-        Exit codes: 0 success; 1 the trace is damaged or the program failed (the plan is still made); 2 bad input; \
-        125 recording failed; 128 + signal if interrupted (prints the pages with most misses, no plan)")]
-    Lock(PlanLockArgs),
-    /// Choose the 2 MiB windows that are worth a huge page, from a recorded run
-    #[command(after_help = "Examples: lookaside plan hugepages --budget 16 -o plan.toml -- ./join\n          \
-        lookaside plan hugepages --budget 64 --machine skylake join.lkt\n\n\
-        Exit codes: 0 success; 1 the trace is damaged or the program failed (the plan is still made); 2 bad input; \
-        125 recording failed; 128 + signal if interrupted (prints the windows with most walks, no plan)")]
-    Hugepages(PlanHugepagesArgs),
+/// A program that is recorded now, or a trace of one.
+#[derive(Args)]
+pub struct PlannedProgram {
+    /// Run the program natively first, with fixed addresses, and report where the plan's memory lies there
+    #[arg(long, conflicts_with = "trace")]
+    pub native: bool,
+    /// Use a recorded trace instead of running a program
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    pub trace: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(trailing_var_arg = true, value_name = "CMD", required_unless_present = "trace")]
+    pub command: Vec<OsString>,
 }

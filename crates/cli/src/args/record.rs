@@ -39,6 +39,6 @@ pub struct RecordArgs {
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pub pid: Option<u32>,
     /// The program and its arguments
-    #[arg(last = true, value_name = "CMD", required_unless_present = "pid")]
+    #[arg(trailing_var_arg = true, value_name = "CMD", required_unless_present = "pid")]
     pub command: Vec<OsString>,
 }

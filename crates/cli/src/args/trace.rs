@@ -33,7 +33,8 @@ pub enum TraceCommand {
         /// Trace to read
         from: PathBuf,
         /// Trace to write
-        to: PathBuf,
+        #[arg(long, short, value_name = "FILE")]
+        output: PathBuf,
         /// Output format [default: by file extension: .lkt, .champsim, .txt]
         #[arg(long, value_enum)]
         format: Option<ExportFormat>,

@@ -39,7 +39,7 @@ pub enum WorkloadPagesArg {
     Base,
     /// Transparent huge pages
     Thp,
-    /// The system's default: for `compare`, `run --hugepages` and `hugepages --pid`
+    /// The system's default: for `compare`, `hugepages run` and `hugepages apply`
     #[value(name = "asis")]
     AsIs,
 }

@@ -1,5 +1,5 @@
-//! Metrics over HTTP, for whoever can reach the port: other users, too, who may send what they like. One thread, a bounded
-//! number of connections, each with a bounded time and a bounded head.
+//! Metrics over HTTP, for whoever can reach the port: other users, too, who may send what they like. One thread, a
+//! bounded number of connections, each with a bounded time and a bounded head.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

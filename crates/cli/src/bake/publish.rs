@@ -5,7 +5,7 @@ use std::path::Path;
 use lookaside_runtime::bake::{ProcessReport, Ranking};
 use lookaside_views::openmetrics;
 
-use crate::args::bake::BakeArgs;
+use crate::args::bake::BakeOutsideArgs;
 use crate::bake_status::command_files::CommandStatusFile;
 use lookaside_cli::exit::Failure;
 use lookaside_cli::output::write_file;
@@ -23,7 +23,7 @@ pub struct Publisher<'a> {
 
 impl<'a> Publisher<'a> {
     /// Begins to listen, if that is asked for.
-    pub fn open(args: &'a BakeArgs, ranking: Option<Ranking>) -> Result<Self, Failure> {
+    pub fn open(args: &'a BakeOutsideArgs, ranking: Option<Ranking>) -> Result<Self, Failure> {
         let served = args.listen.as_deref().map(MetricsServer::start).transpose()?;
         if let Some(served) = &served {
             say(format_args!("metrics: http://{}/", served.address()));

@@ -14,12 +14,15 @@ pub fn load(path: &Path) -> Result<WindowFinder, Failure> {
     let windows = || plan.windows.iter().chain(&plan.later);
     let why = |text: &str| Failure::bad(format_args!("{}: {text}", path.display()));
     if windows().map(|window| window.process).collect::<BTreeSet<u32>>().len() > 1 {
-        return Err(why("has windows of several processes, and only those of the program itself can be found; plan for that one alone"));
+        return Err(why("has windows of several processes, but --plan makes huge pages in the program's own process \
+            only; --budget follows the processes that it starts, too"));
     }
     let mut finder = WindowFinder::default();
     for window in windows() {
         let Some(region) = &window.region else {
-            return Err(why("its windows have no regions (the trace has no memory map): they can't be found again"));
+            return Err(why(
+                "its windows name no memory regions (the trace has no memory map), so no other run can find them",
+            ));
         };
         let (address, bytes, cycles) = (window.address, window.bytes, window.saved_cycles);
         finder.push(region, RecordedWindow { address, bytes, cycles, wanted: true });

@@ -1,4 +1,4 @@
-//! What `plan lock` and `plan hugepages` read: a trace, or a program that is recorded now.
+//! What `lock plan` and `hugepages plan` read: a trace, or a program that is recorded now.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -135,7 +135,7 @@ pub fn clean(coverage: &mut Coverage, end: Option<ChildEnd>) -> u8 {
         _ => {}
     }
     if let Some(e) = error {
-        remarks.push(format!("covers the part before this only: {e}"));
+        remarks.push(format!("covers only the part before this: {e}"));
         code = if end.is_some() { BROKE_OFF } else { NOT_CLEAN };
     }
     code

@@ -1,12 +1,10 @@
 //! Plans for a program: record or read, profile, choose, report.
 
-use std::ffi::OsString;
-use std::path::Path;
-
 use lookaside_report::{terminal, Document};
 use lookaside_techniques::plan::{PlanError, Planner, ProgramPlan};
 use lookaside_views::json::JsonResult;
 
+use crate::args::plan::PlannedProgram;
 use crate::plan::input::{self, InputWatch};
 use crate::plan::native_run;
 use crate::plan::output::PlanOutput;
@@ -14,16 +12,6 @@ use lookaside_cli::exit::Failure;
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::{print, style};
 use lookaside_cli::say::say;
-
-/// What is planned for.
-pub struct PlannedProgram<'a> {
-    /// A trace, in place of a program.
-    pub trace: Option<&'a Path>,
-    /// The program and its arguments.
-    pub command: &'a [OsString],
-    /// Run it once more without a recorder, and say where the plan's memory lies there.
-    pub native: bool,
-}
 
 /// How a kind of plan is shown.
 pub struct PlanViews<P: Planner> {
@@ -48,13 +36,13 @@ where
     output.check()?;
     let interrupt = Interrupt::install()?;
     // What cannot run plainly is known before it is recorded.
-    let plain = program.native.then(|| native_run::run(program.command, &interrupt)).transpose()?;
+    let plain = program.native.then(|| native_run::run(&program.command, &interrupt)).transpose()?;
     if interrupt.asked() {
         say("interrupted: nothing was recorded");
         return Ok(interrupt.code());
     }
     let setup = planner.setup();
-    let mut input = input::open(program.trace, program.command, setup, planner.filter(), &interrupt)?;
+    let mut input = input::open(program.trace.as_deref(), &program.command, setup, planner.filter(), &interrupt)?;
     input.remarks.extend(planner.remarks(input.source.info()));
     let mut watch = InputWatch::new(&input, program.native);
     let mut profile = planner.profile(&mut *input.source, &mut |block| watch.see(block))?;

@@ -54,7 +54,9 @@ fn located(library: &PreloadLibrary) -> Result<PathBuf, Failure> {
 }
 
 /// What to do with programs that nothing can be loaded into, to bake them.
-pub const BAKE_INSTEAD: &str = "start it, then (as root, where it is setuid): lookaside bake --pid PID";
+pub const BAKE_INSTEAD: &str = "start it, then (as root, where it is setuid): lookaside bake pid PID";
+/// The same, to give them a heap in a partition.
+pub const COLOR_INSTEAD: &str = "link it dynamically, or have it call the coloured heap itself (tlb_malloc.h)";
 /// The same, to make huge pages in them.
 pub const HUGEPAGES_INSTEAD: &str =
     "from outside, huge pages of its memory need root or CAP_SYS_NICE (sudo setcap cap_sys_nice,cap_sys_ptrace+ep on the lookaside command)";

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::{Command, Stdio};
 
-use lookaside_capture::{exact_backend, RecordTarget, RecorderBackend};
+use lookaside_capture::{exact_backend, RecordRequest, RecordTarget, RecorderBackend, Recording};
 
 use lookaside_cli::exit::Failure;
 use lookaside_cli::say::say;
@@ -32,6 +32,15 @@ pub fn choose(
         Err(e) if exact => Err(e.into()),
         _ => Ok(named),
     }
+}
+
+/// Starts a recording. Which recorder it is, and why, is said before: from then on the terminal is the program's. Gives
+/// that word too, for the report.
+pub fn start(request: RecordRequest) -> Result<(Recording, Option<String>), Failure> {
+    let (backend, why) = lookaside_capture::choose(&request)?;
+    why.iter().for_each(say);
+    let recording = lookaside_capture::start(&RecordRequest { backend: Some(backend), ..request })?;
+    Ok((recording, why))
 }
 
 /// Installs Valgrind if it is missing and the user wants it: asks on a terminal, not when `yes`.

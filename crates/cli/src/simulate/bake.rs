@@ -43,7 +43,7 @@ pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> 
     let mut source = open(args, &setups)?;
     if source.info().window().is_some() {
         return Err(refused(format_args!(
-            "{trace}: its recorder left out what goes on between two touches; record it with lookaside record"
+            "{trace}: its recorder left out the accesses between two touches; record it with lookaside record"
         )));
     }
     let interrupt = Interrupt::install()?;
@@ -80,7 +80,7 @@ pub fn run(args: &SimulateArgs, helper: &ModelledHelper, setups: Vec<Setup>) -> 
     let ran = ran.map_err(refused)?;
     if found.threads > 1 {
         say(format_args!(
-            "--bake: the trace has {} threads: the model's time is that of one after the other, and any of them may be on \
+            "--bake: the trace has {} threads; the model runs them one after the other, and any of them may share \
              the helper's core",
             found.threads
         ));
@@ -108,10 +108,12 @@ pub struct ModelledHelper {
 }
 
 impl ModelledHelper {
-    /// Reads them as `run --bake` and `workload --bake` do; what the model does not have is refused.
+    /// Reads them as `bake run` and `lab workload --bake` do; what the model does not have is refused.
     fn read(text: &str) -> Result<Self, String> {
         if text.split(',').next() == Some("auto") {
-            return Err("auto: goes by the time that touches take on the metal; name a backend, as prefetch".into());
+            return Err(
+                "auto: chooses by measured times, which a model does not have; name a backend, such as prefetch".into(),
+            );
         }
         let settings: Settings = text.parse().map_err(|e: BakeError| e.to_string())?;
         let (way, stride_pages) = match settings.backend {
@@ -131,7 +133,7 @@ impl ModelledHelper {
             metal::Placement::Auto => HelperPlacement::OtherCore,
             metal::Placement::Sibling => HelperPlacement::SmtSibling,
             metal::Placement::Cpu(cpu) => {
-                return Err(format!("cpu={cpu}: the model has auto, another core, and sibling"));
+                return Err(format!("cpu={cpu}: the model knows auto (another core) and sibling"));
             }
         };
         if settings.cpu_share != 1.0 {

@@ -24,7 +24,7 @@ pub fn write(
     workload: Box<dyn Workload>,
     interrupt: Interrupt,
 ) -> Result<u8, Failure> {
-    let asked = ["lookaside", "workload", &args.name, "--size", &args.size].map(String::from).to_vec();
+    let asked = ["lookaside", "lab", "workload", &args.name, "--size", &args.size].map(String::from).to_vec();
     let numbers = ["--seed".into(), args.seed.to_string(), "--rounds".into(), args.rounds.to_string()];
     let stream = WorkloadStream::new(workload).asked_by([asked, numbers.to_vec()].concat());
     let mut source = InterruptibleStream { stream, interrupt, accesses: 0, stopped: false };

@@ -232,7 +232,8 @@ fn interrupt_gives_the_analysis_so_far() {
     assert!(stdout(&output).contains("Cut short."), "{}", stdout(&output));
 }
 
-/// As a terminal's Ctrl-C or a job's end does it: the signal reaches recorder and recorded at once, and not by our hand only.
+/// As a terminal's Ctrl-C or a job's end does it: the signal reaches recorder and recorded at once, and not by our hand
+/// only.
 #[test]
 fn a_signal_to_the_whole_group_ends_in_an_analysis() {
     if !have_valgrind() {

@@ -67,7 +67,7 @@ fn a_damaged_trace_gives_up_only_what_is_damaged() {
     std::fs::write(&text, lines).expect("written");
     let (text, trace) = (text.to_str().expect("text"), folder.path().join("t.lkt"));
     let trace_path = trace.to_str().expect("text");
-    assert_eq!(run(&["trace", "convert", text, trace_path]).status.code(), Some(0));
+    assert_eq!(run(&["trace", "convert", text, "-o", trace_path]).status.code(), Some(0));
     let whole = run(&["trace", "check", trace_path]);
     assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
     let mut bytes = std::fs::read(&trace).expect("read");
@@ -87,8 +87,8 @@ fn nowhere_to_write() {
     let text = folder.path().join("t.txt");
     std::fs::write(&text, "R 0x1000 8\nW 0x2000 8\n").expect("written");
     let text = text.to_str().expect("text");
-    assert_bad_input(&run(&["trace", "convert", text, "/no/folder/t.lkt"]), &["/no/folder/t.lkt"]);
-    let full = run(&["trace", "convert", text, "/dev/full", "--format", "lkt"]);
+    assert_bad_input(&run(&["trace", "convert", text, "-o", "/no/folder/t.lkt"]), &["/no/folder/t.lkt"]);
+    let full = run(&["trace", "convert", text, "-o", "/dev/full", "--format", "lkt"]);
     assert_bad_input(&full, &["/dev/full"]);
 }
 
@@ -117,7 +117,7 @@ fn analysis_of_a_damaged_trace_is_not_clean() {
     let lines: String = (0..200_000u64).map(|i| format!("R {:#x} 8\n", (i * 7919 % 65_536) << 12)).collect();
     std::fs::write(&text, lines).expect("written");
     let trace_path = trace.to_str().expect("text");
-    assert_eq!(run(&["trace", "convert", text.to_str().expect("text"), trace_path]).status.code(), Some(0));
+    assert_eq!(run(&["trace", "convert", text.to_str().expect("text"), "-o", trace_path]).status.code(), Some(0));
     let analyze = ["analyze", "--trace", trace_path, "--machine", "skylake"];
     assert_eq!(run(&analyze).status.code(), Some(0));
     let bytes = std::fs::read(&trace).expect("read");

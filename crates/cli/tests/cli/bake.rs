@@ -12,7 +12,7 @@ use crate::common::{assert_bad_input, json, lookaside, run, stderr, stdout};
 #[test]
 fn bakes_a_process_from_outside() {
     let pid = std::process::id().to_string();
-    let output = run(&["bake", "--pid", &pid, "--time", "1", "--json"]);
+    let output = run(&["bake", "pid", &pid, "--time", "1", "--json"]);
     if output.status.code() == Some(2) {
         assert_bad_input(&output, &["Linux 6.7"]);
         return;
@@ -23,8 +23,8 @@ fn bakes_a_process_from_outside() {
     assert_eq!(ours["pid"].to_string(), pid);
     assert_eq!((&ours["running"], &ours["refused"]), (&true.into(), &serde_json::Value::Null));
     assert_eq!(ours["stats"]["failed_calls"], 0);
-    let text = stdout(&run(&["bake", "--comm", "no-such-program", "--time", "0"]));
-    assert_eq!(text, "No process was there.\n");
+    let text = stdout(&run(&["bake", "system", "--comm", "no-such-program", "--time", "0"]));
+    assert_eq!(text, "No process was found.\n");
 }
 
 /// A busy program with 320 MiB in small pages, which is ended when it is dropped.
@@ -32,7 +32,7 @@ struct Busy(Child);
 
 impl Busy {
     fn new() -> Self {
-        let arguments = ["workload", "gups", "--size", "320M", "--rounds", "1000000", "--pages", "base"];
+        let arguments = ["lab", "workload", "gups", "--size", "320M", "--rounds", "1000000", "--pages", "base"];
         let child = lookaside().args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         Self(child.expect("the command can be started"))
     }
@@ -65,7 +65,7 @@ fn bakes_the_system_and_tells() {
     let busy = Busy::new();
     let pid = busy.0.id();
     let mut baker = lookaside();
-    baker.args(["bake", "--system", "--time", "120", "--json", "--listen", "127.0.0.1:0", "--metrics"]).arg(&file);
+    baker.args(["bake", "system", "--time", "120", "--json", "--listen", "127.0.0.1:0", "--metrics"]).arg(&file);
     let mut baker = baker.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command can be started");
     let mut said = String::new();
     BufReader::new(baker.stderr.as_mut().expect("piped")).read_line(&mut said).expect("a line");
@@ -122,7 +122,8 @@ fn top_has_this_program() {
     assert_eq!(run(&["top", "--interval", "0"]).status.code(), Some(2));
 }
 
-/// This test's own program has a baker for a while. A machine that is held up is slow to bake: it looks until it sees what it waits for.
+/// This test's own program has a baker for a while. A machine that is held up is slow to bake: it looks until it sees
+/// what it waits for.
 #[test]
 fn top_has_a_baker_that_a_program_starts_until_it_stops() {
     let data = vec![1u8; 32 << 20];
@@ -139,7 +140,8 @@ fn top_has_a_baker_that_a_program_starts_until_it_stops() {
     let first = (0..60).map(|_| row()).find(|row| rounds(row) > Some(0)).expect("what it tells");
     let later = (0..60).map(|_| row()).find(|row| rounds(row) > rounds(&first)).expect("more rounds");
     let (baked, within) = (&later["baked"], &later["baked"]["within"]);
-    assert_eq!((&within["backend"], &within["state"]), (&"prefetch:t2".into(), &"baking".into()));
+    assert_eq!(within["backend"], "prefetch:t2");
+    assert!(within["state"] == "baking" || within["state"] == "crowded", "{within}");
     assert_eq!((&within["bake"], &within["pause_nanos"]), (&"prefetch:t2,sleep=1000000ns".into(), &1_000_000.into()));
     assert!(baked["mappings"] == 1 && baked["small_bytes"].as_u64() >= Some(32 << 20), "{later}");
     // Another test may have it baked from outside meanwhile.
@@ -154,13 +156,13 @@ fn top_has_a_baker_that_a_program_starts_until_it_stops() {
 
 #[test]
 fn bad_arguments() {
-    assert_bad_input(&run(&["bake", "--system", "--listen", "nowhere"]), &["--listen nowhere", "free port"]);
-    assert_bad_input(&run(&["bake", "--system", "--metrics", "/nonexistent/x"]), &["/nonexistent/x"]);
-    assert_bad_input(&run(&["bake"]), &["no process"]);
-    assert_bad_input(&run(&["bake", "--pid", "4194305"]), &["4194305", "there is none"]);
-    assert_bad_input(&run(&["bake", "--pid", "1", "--settings", "prefetch"]), &["own memory", "scan"]);
-    assert_bad_input(&run(&["bake", "--pid", "1", "--settings", "scan,share=2"]), &["share=2", "at most 1"]);
-    assert_bad_input(&run(&["bake", "--cgroup", "/nonexistent"]), &["/nonexistent", "control group"]);
+    assert_bad_input(&run(&["bake", "system", "--listen", "nowhere"]), &["--listen nowhere", "free port"]);
+    assert_bad_input(&run(&["bake", "system", "--metrics", "/nonexistent/x"]), &["/nonexistent/x"]);
+    assert_eq!(run(&["bake", "pid"]).status.code(), Some(2));
+    assert_bad_input(&run(&["bake", "pid", "4194305"]), &["4194305", "there is none"]);
+    assert_bad_input(&run(&["bake", "pid", "1", "--settings", "prefetch"]), &["own memory", "scan"]);
+    assert_bad_input(&run(&["bake", "pid", "1", "--settings", "scan,share=2"]), &["share=2", "at most 1"]);
+    assert_bad_input(&run(&["bake", "system", "--cgroup", "/nonexistent"]), &["/nonexistent", "control group"]);
 }
 
 /// Where it is loaded is a virtual machine's business (`tools/check-kernel`).
@@ -171,9 +173,9 @@ fn without_the_kernel_module_one_line_says_how_to_get_it() {
     }
     let pid = std::process::id().to_string();
     let hint = ["/dev/lookaside", "build and load it", "make -C kernel load"];
-    assert_bad_input(&run(&["bake", "--pid", &pid, "--settings", "module,stride=16"]), &hint);
-    assert_bad_input(&run(&["run", "--bake=module", "--", "true"]), &hint);
-    assert_bad_input(&run(&["workload", "gups", "--size", "16M", "--bake", "module,nops=1"]), &hint);
+    assert_bad_input(&run(&["bake", "pid", &pid, "--settings", "module,stride=16"]), &hint);
+    assert_bad_input(&run(&["bake", "run", "--settings=module", "--", "true"]), &hint);
+    assert_bad_input(&run(&["lab", "workload", "gups", "--size", "16M", "--bake", "module,nops=1"]), &hint);
     assert_bad_input(&run(&["compare", "--variants", "bake:module", "--", "true"]), &hint);
-    assert_bad_input(&run(&["bake", "--pid", &pid, "--settings", "module,nops=65537"]), &["nops=65537", "65536"]);
+    assert_bad_input(&run(&["bake", "pid", &pid, "--settings", "module,nops=65537"]), &["nops=65537", "65536"]);
 }

@@ -6,8 +6,9 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A command of this workspace, which heeds signals even where the tests themselves were started so that they ignore them (in the
-/// background of a script, under `nohup`): it would respect that, and the tests that interrupt it would wait for ever.
+/// A command of this workspace, which heeds signals even where the tests themselves were started so that they ignore
+/// them (in the background of a script, under `nohup`): it would respect that, and the tests that interrupt it would
+/// wait for ever.
 pub fn command(name: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin(name));
     command.env("NO_COLOR", "1");

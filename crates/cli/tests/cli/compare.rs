@@ -50,7 +50,8 @@ fn a_workload_that_wants_huge_pages_is_compared_with_none() {
     let program = assert_cmd::cargo::cargo_bin("lookaside").to_string_lossy().into_owned();
     let arguments =
         ["compare", "--variants", "base", "--runs", "1", "--warmup", "0", "--metric", "([0-9.]+) ns each", "--"];
-    let output = run(&[&arguments[..], &[&program, "workload", "reads", "--size", "16M", "--pages", "thp"]].concat());
+    let output =
+        run(&[&arguments[..], &[&program, "lab", "workload", "reads", "--size", "16M", "--pages", "thp"]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
@@ -71,7 +72,7 @@ fn bad_arguments() {
         assert_bad_input(&run(&all), parts);
     };
     bad(&["--variants", "base,hugetlb"], &["`hugetlb`", "there are base, thp"]);
-    bad(&["--variants", "thp,thp"], &["thp is there twice"]);
+    bad(&["--variants", "thp,thp"], &["thp is listed twice"]);
     bad(&["--variants", "bake:scan,stride=8"], &["bake:scan,stride=8", "every entry"]);
     bad(&["--variants", "bake:load"], &["bake:load", "bake:prefetch never faults"]);
     bad(&["--metric", "(["], &["--metric", "not wall, user, sys, nor a regular expression"]);
@@ -95,5 +96,5 @@ fn a_signal_gives_what_is_known() {
     assert_eq!(output.status.code(), Some(143), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("2 of 9 rounds") && text.contains("Cut short: interrupted"), "{text}");
-    assert!(text.contains("Nothing is significant with fewer than 5 rounds"), "{text}");
+    assert!(text.contains("nothing is significant with fewer than 5 rounds"), "{text}");
 }

@@ -8,7 +8,7 @@ fn champsim_gets_all_accesses_or_none() {
     let name = |file: &str| folder.path().join(file).to_string_lossy().into_owned();
     let convert = |text: &str| {
         std::fs::write(name("t.txt"), text).expect("written");
-        run(&["trace", "convert", &name("t.txt"), &name("t.champsim")])
+        run(&["trace", "convert", &name("t.txt"), "-o", &name("t.champsim")])
     };
     let all = convert("R 0x1000 8\nW 0x1008 8\n");
     assert_eq!((all.status.code(), stderr(&all).as_str()), (Some(0), ""));

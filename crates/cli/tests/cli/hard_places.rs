@@ -1,5 +1,5 @@
-//! The probe where it is hard: interrupted, confined to a CPU, short of memory. What it finds is whatever it is; that it ends with
-//! reasons is asserted, and no time.
+//! The probe where it is hard: interrupted, confined to a CPU, short of memory. What it finds is whatever it is; that
+//! it ends with reasons is asserted, and no time.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn interrupted(signal: Signal, code: i32) {
     let at = |name: &str| folder.path().join(name).to_str().expect("text path").to_string();
     let (evidence, machine) = (at("evidence"), at("machine.toml"));
     let child = lookaside()
-        .args(["probe", "--json", "--evidence", &evidence, "-o", &machine])
+        .args(["machine", "probe", "--json", "--evidence", &evidence, "-o", &machine])
         .process_group(0)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -85,7 +85,7 @@ fn interrupted_by_the_system_it_says_what_it_knows() {
 fn under(shell: &str) -> Output {
     let mut command = Command::new("sh");
     command.arg("-c").arg(shell).arg("sh").arg(assert_cmd::cargo::cargo_bin("lookaside"));
-    command.args(["probe", "--only", "l1", "--time", "4", "--json"]);
+    command.args(["machine", "probe", "--only", "l1", "--time", "4", "--json"]);
     command.output().expect("there is a shell")
 }
 
@@ -104,7 +104,7 @@ fn few_addresses_are_remarked_on() {
     let Some(report) = report(&under("ulimit -v 393216 && exec \"$@\"")) else { return };
     assert_sound(&report);
     let remarks = report["remarks"].to_string();
-    assert!(remarks.contains("addresses are short"), "{remarks}");
+    assert!(remarks.contains("address space is limited"), "{remarks}");
 }
 
 #[test]

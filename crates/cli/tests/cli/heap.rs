@@ -1,5 +1,5 @@
-//! The coloured heap, watched by our own recorder: its calls touch pages of the caller's colour and of the bookkeeping's, and no other
-//! page of the heap.
+//! The coloured heap, watched by our own recorder: its calls touch pages of the caller's colour and of the
+//! bookkeeping's, and no other page of the heap.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,7 +27,8 @@ name = "bookkeeping"
 shares = [{ level = "l1d-4k", sets = [15] }]
 "#;
 
-/// Calls of all kinds, none of what they give is touched; what begins and ends each half is a store to a page of its own.
+/// Calls of all kinds, none of what they give is touched; what begins and ends each half is a store to a page of its
+/// own.
 const PROGRAM: &str = r##"
 #include "tlb_malloc.h"
 #include <stdint.h>
@@ -124,7 +125,8 @@ fn calls_touch_pages_of_their_colour_and_of_the_bookkeeping() {
     for (pages, own) in pages(&text, told[0]).iter().zip(SETS) {
         let inside: BTreeSet<u64> = pages.iter().filter(|page| area.contains(page)).map(|page| page % 16).collect();
         assert_eq!(inside, BTreeSet::from([own, SETS[2]]), "sets of the heap's pages that calls touched");
-        // The program's own: its stack and data, its thread's, the libraries' tables. 13 were seen; they do not grow with the calls.
+        // The program's own: its stack and data, its thread's, the libraries' tables. 13 were seen; they do not grow
+        // with the calls.
         let outside: Vec<&u64> = pages.iter().filter(|page| !area.contains(page)).collect();
         assert!((1..=16).contains(&outside.len()), "{outside:x?}");
     }

@@ -1,5 +1,5 @@
-//! The examples of every `--help` run: with the files that they name in a folder, places of the system moved there, and a
-//! process of the number that they name. What takes longer is interrupted.
+//! The examples of every `--help` run: with the files that they name in a folder, places of the system moved there, and
+//! a process of the number that they name. What takes longer is interrupted.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
@@ -20,8 +20,11 @@ fn helps(words: &[String], all: &mut Vec<String>) {
     assert_eq!(output.status.code(), Some(0), "{words:?} --help: {}", stderr(&output));
     let help = stdout(&output);
     // The lab's program answers for itself, and says so.
-    let below = help.split("\nCommands:\n").nth(1).unwrap_or_default();
-    let names = below.lines().take_while(|line| !line.is_empty()).filter_map(|line| {
+    // The commands stand in groups, or under one heading; the options follow.
+    let below = help.split_once("\nUsage: ").map_or("", |(_, rest)| rest);
+    let below =
+        below.split("\nOptions:\n").next().unwrap_or_default().split("\nArguments:\n").next().unwrap_or_default();
+    let names = below.lines().skip(1).filter_map(|line| {
         let is_name = line.starts_with("  ") && !line.starts_with("   ");
         line.split_whitespace().next().filter(|_| is_name).map(String::from)
     });
@@ -59,7 +62,7 @@ impl Drop for Busy {
 
 fn busy() -> Busy {
     let mut command = lookaside();
-    command.args(["workload", "gups", "--size", "64M", "--rounds", "1000000", "--pages", "base"]);
+    command.args(["lab", "workload", "gups", "--size", "64M", "--rounds", "1000000", "--pages", "base"]);
     Busy(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the command can be started"))
 }
 
@@ -70,8 +73,13 @@ const TASKS: &str = "[[task]]\nname = \"T1\"\nperiod = \"2ms\"\nexecution = \"0.
 fn lay_out(folder: &Path) {
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("written");
     for program in ["server", "control", "join", "gups"] {
-        // `control` has a heap of a few pages.
-        let does = if program == "control" { ":" } else { "seq 3000 | sort -r | tail -n 1" };
+        let does = match program {
+            // It has a heap of a few pages.
+            "control" => ":",
+            // A plan of huge pages is carried out for one process.
+            "join" => "exec sort -r orders.csv -o joined.csv",
+            _ => "seq 3000 | sort -r | tail -n 1",
+        };
         write(program, &format!("#!/bin/sh\n{does}\n"));
         std::fs::set_permissions(folder.join(program), std::fs::Permissions::from_mode(0o755)).expect("ours");
     }
@@ -83,15 +91,19 @@ fn lay_out(folder: &Path) {
     for trace in ["sort.lkt", "gups.lkt", "join.lkt", "control.lkt"] {
         let trace = folder.join(trace).to_string_lossy().into_owned();
         // There has to be something to bake.
-        let made = run(&["workload", "gups", "--size", "8M", "--record", &trace]);
+        let made = run(&["lab", "workload", "gups", "--size", "8M", "--record", &trace]);
         assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
     }
     for place in ["man", "completions", "node_exporter"] {
         std::fs::create_dir(folder.join(place)).expect("a folder");
     }
-    let plan = ["plan", "color", "tasks.toml", "--machine", "xeon-e5-2650", "-o", "partitions.toml"];
-    let planned = lookaside().args(plan).current_dir(folder).output().expect("started");
-    assert_eq!(planned.status.code(), Some(0), "{}", stderr(&planned));
+    for plan in [
+        "color plan tasks.toml --machine xeon-e5-2650 -o partitions.toml",
+        "hugepages plan --budget 4 --machine skylake -o plan.toml --trace join.lkt",
+    ] {
+        let planned = lookaside().args(plan.split(' ')).current_dir(folder).output().expect("started");
+        assert_eq!(planned.status.code(), Some(0), "{}", stderr(&planned));
+    }
 }
 
 /// Exit code, and what was said, of a line in a shell; interrupted where it takes long.
@@ -151,8 +163,8 @@ fn all_examples_of_all_helps_run() {
             .replace("/usr/local/share/man/man1", "man")
             .replace("/var/lib/node_exporter", "node_exporter");
         let (code, said) = outcome(&here, folder.path());
-        // A kernel without the call can't bake others; a validation may find that the model is off, a machine be too busy
-        // for figures: then it is said, with code 1.
+        // A kernel without the call can't bake others; a validation may find that the model is off, a machine be too
+        // busy for figures: then it is said, with code 1.
         let is_the_kernels =
             code == Some(2) && (said.contains("Linux 6.7") || said.contains("cannot be told apart here"));
         let is_not_clean = code == Some(1) && (line.contains("validate") || line.contains("experiment"));

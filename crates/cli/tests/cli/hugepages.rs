@@ -8,8 +8,8 @@ use lookaside_runtime::hugepages::{collapse_side, CollapseSide};
 
 use crate::common::{assert_bad_input, compile, have_valgrind, json, lookaside, run, stderr, stdout};
 
-/// 64 MiB in small pages, of which windows 5, 11, 17 and 23 get 15 of 16 reads; ends when its input does, and says the sum of
-/// what it has. Pages are small at first whatever the system's setting.
+/// 64 MiB in small pages, of which windows 5, 11, 17 and 23 get 15 of 16 reads; ends when its input does, and says the
+/// sum of what it has. Pages are small at first whatever the system's setting.
 const SKEWED: &str = r##"
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -110,7 +110,7 @@ fn the_hot_windows_of_a_running_program_become_huge() {
     let before = huge_bytes(child.id());
     let pid = child.id().to_string();
     let choose = |more: &[&str]| {
-        let all = [&["hugepages", "--pid", &pid, "--budget", "4", "--seconds", "1", "--json"], more].concat();
+        let all = [&["hugepages", "apply", "--pid", &pid, "--budget", "4", "--seconds", "1", "--json"], more].concat();
         let output = run(&all);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         json(&output)
@@ -144,7 +144,7 @@ fn the_hot_windows_of_a_running_program_become_huge() {
         assert_eq!((&row["tried"]["outcome"], &row["huge_at_end"]), (&"collapsed".into(), &true.into()), "{row}");
     }
     // As text, by the other way of seeing: what is told, and how it is weighed, is said.
-    let output = run(&["hugepages", "--pid", &pid, "--budget", "2", "--seconds", "1", "--by", "referenced"]);
+    let output = run(&["hugepages", "apply", "--pid", &pid, "--budget", "2", "--seconds", "1", "--by", "referenced"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     for part in
@@ -196,15 +196,15 @@ pub fn until_huge(child: &Child, bytes: u64) {
     assert_eq!(huge(), bytes, "the budget is kept");
 }
 
-pub const FROM_INSIDE: &str = "; from inside (no right to do it from outside)\n";
+pub const FROM_INSIDE: &str = "; from inside (no permission from outside)\n";
 
 #[test]
 fn who_cannot_be_helped_is_named_in_a_line() {
-    let choose = |pid: &str| run(&["hugepages", "--pid", pid, "--budget", "1", "--seconds", "1"]);
+    let choose = |pid: &str| run(&["hugepages", "apply", "--pid", pid, "--budget", "1", "--seconds", "1"]);
     assert_bad_input(&choose("4194305"), &["process 4194305", "there is none"]);
     let (budget, seconds) = (["--budget", "0"], ["--seconds", "0"]);
     for bad in [budget, seconds] {
-        let output = run(&[&["hugepages", "--pid", "1", "--budget", "1"], &bad[..]].concat());
+        let output = run(&[&["hugepages", "apply", "--pid", "1", "--budget", "1"], &bad[..]].concat());
         assert_eq!(output.status.code(), Some(2));
     }
     if !rustix::process::geteuid().is_root() || !can_collapse() {
@@ -221,7 +221,7 @@ fn who_cannot_be_helped_is_named_in_a_line() {
     for (uid, part) in [(None, "another user's"), (Some(NOBODY), "CAP_SYS_NICE")] {
         let mut other = sleeper(uid);
         let output = lookaside()
-            .args(["hugepages", "--pid", &other.id().to_string(), "--budget", "1"])
+            .args(["hugepages", "apply", "--pid", &other.id().to_string(), "--budget", "1"])
             .uid(NOBODY)
             .gid(NOBODY)
             .output();
@@ -240,9 +240,12 @@ fn a_program_is_run_with_its_hot_windows_huge() {
     let Some(program) = program(folder.path()).filter(|_| can_collapse()) else { return };
     // Its family too: the shell has none of the memory.
     let mut command = lookaside();
-    command.args(["run", "--hugepages=auto:4", "--", "sh", "-c", "\"$0\"; exit 7"]).arg(program).stderr(Stdio::piped());
+    command
+        .args(["hugepages", "run", "--budget=4", "--", "sh", "-c", "\"$0\"; exit 7"])
+        .arg(program)
+        .stderr(Stdio::piped());
     let told = told_of_four(&mut command);
-    assert!(told.starts_with("lookaside: huge pages: 4 made, 4 in use at the last look, budget 4; "), "{told}");
+    assert!(told.starts_with("lookaside: huge pages: 4 made, 4 in use when last checked, budget 4; "), "{told}");
     assert!(told.ends_with("; from outside\n"), "{told}");
 }
 
@@ -251,13 +254,12 @@ fn exit_codes_and_what_is_bad() {
     if !can_collapse() {
         return;
     }
-    let output = run(&["run", "--hugepages=auto:4", "--", "sh", "-c", "kill -9 $$"]);
+    let output = run(&["hugepages", "run", "--budget=4", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(output.status.code(), Some(128 + 9));
-    assert!(stderr(&output).starts_with("lookaside: huge pages: nothing was looked at closer"), "{}", stderr(&output));
-    assert_eq!(run(&["run", "--hugepages=auto:4", "--", "/nonexistent/program"]).status.code(), Some(127));
-    for text in ["auto", "auto:0", "64"] {
-        let output = run(&["run", &format!("--hugepages={text}"), "--", "true"]);
-        assert_bad_input(&output, &["--hugepages", text, "auto:K"]);
+    assert!(stderr(&output).starts_with("lookaside: huge pages: no process was sampled"), "{}", stderr(&output));
+    assert_eq!(run(&["hugepages", "run", "--budget=4", "--", "/nonexistent/program"]).status.code(), Some(127));
+    for wrong in [&["--budget", "0"][..], &["--budget", "some"], &["--budget", "1", "--plan", "plan.toml"], &[]] {
+        assert_eq!(run(&[&["hugepages", "run"], wrong, &["--", "true"]].concat()).status.code(), Some(2), "{wrong:?}");
     }
 }
 
@@ -277,8 +279,8 @@ fn chosen_huge_pages_are_a_variant() {
     assert!(notes.iter().any(|note| note.as_str().is_some_and(|note| note.contains("0 windows"))), "{notes:?}");
 }
 
-/// A plan of a workload's stream is one of its native run, where nothing is said of huge pages; and that run gets them by whoever gives
-/// or makes them.
+/// A plan of a workload's stream is one of its native run, where nothing is said of huge pages; and that run gets them
+/// by whoever gives or makes them.
 #[test]
 fn the_papers_programs_are_compared_by_plan() {
     if !can_collapse() || !thp_is_given() {
@@ -289,14 +291,14 @@ fn the_papers_programs_are_compared_by_plan() {
     let (trace, plan) = (trace.to_str().expect("text"), plan.to_str().expect("text"));
     let program = assert_cmd::cargo::cargo_bin("lookaside").to_string_lossy().into_owned();
     for arguments in [
-        &["workload", "gups", "--size", "64M", "--record", trace][..],
-        &["plan", "hugepages", "--budget", "4", "--machine", "skylake", "-o", plan, trace],
+        &["lab", "workload", "gups", "--size", "64M", "--record", trace][..],
+        &["hugepages", "plan", "--budget", "4", "--machine", "skylake", "-o", plan, "--trace", trace],
     ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
     // Beyond the first look, whatever the machine.
-    let task = ["workload", "gups", "--size", "64M", "--rounds", "200", "--pages", "asis"];
+    let task = ["lab", "workload", "gups", "--size", "64M", "--rounds", "200", "--pages", "asis"];
     let compare = |variants: &str| {
         let compare = ["compare", "--variants", variants, "--runs", "1", "--warmup", "1", "--json", "--", &program];
         let output = run(&[&compare[..], &task].concat());
@@ -369,7 +371,7 @@ fn a_plan_is_applied_to_the_program_it_was_made_for_and_to_no_other() {
     }
     let Some(program) = compile(folder.path(), "planned", PLANNED, &[]) else { return };
     let plan = folder.path().join("plan.toml");
-    let arguments = ["plan", "hugepages", "--budget", "4", "--machine", "skylake", "-o"];
+    let arguments = ["hugepages", "plan", "--budget", "4", "--machine", "skylake", "-o"];
     let output = lookaside().args(arguments).arg(&plan).arg("--").arg(&program).stdin(Stdio::null()).output();
     let output = output.expect("it starts");
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -381,7 +383,7 @@ fn a_plan_is_applied_to_the_program_it_was_made_for_and_to_no_other() {
         }
         let apply = || {
             let mut command = lookaside();
-            command.arg("run").arg(format!("--hugepages={}", plan.display())).arg("--").arg(&program);
+            command.args(["hugepages", "run", "--plan"]).arg(&plan).arg("--").arg(&program);
             if let Some(uid) = uid {
                 command.uid(uid).gid(uid);
             }
@@ -417,6 +419,6 @@ fn a_plan_is_applied_to_the_program_it_was_made_for_and_to_no_other() {
         assert!(told.starts_with("lookaside: huge pages: 0 of 0 windows"), "{told}");
         assert!(told.lines().count() == 1 || told.contains("of 32768 KiB: the program has 0 regions"), "{told}");
     }
-    let output = run(&["run", "--hugepages=/nonexistent/plan.toml", "--", "true"]);
+    let output = run(&["hugepages", "run", "--plan=/nonexistent/plan.toml", "--", "true"]);
     assert_bad_input(&output, &["/nonexistent/plan.toml"]);
 }

@@ -1,4 +1,5 @@
-//! `lookaside lab`: the program is found, given all arguments, and its exit code passed on; where it is not there, that is said.
+//! `lookaside lab`: the program is found, given all arguments, and its exit code passed on; where it is not there, that
+//! is said.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -30,7 +31,7 @@ fn the_labs_program_is_found_beside_the_command_then_in_the_path() {
     let output = lab(&["reproduce", "--help", "-x", "a b"]);
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("path reproduce --help -x a b\n", Some(7)));
     program(folder.path(), "beside");
-    let output = lab(&["--help"]);
-    assert_eq!((stdout(&output).as_str(), output.status.code()), ("beside --help\n", Some(7)));
-    assert_eq!(stdout(&lab(&[])), "beside\n");
+    let output = lab(&["experiment", "--help"]);
+    assert_eq!((stdout(&output).as_str(), output.status.code()), ("beside experiment --help\n", Some(7)));
+    assert_eq!(stdout(&lab(&["experiment"])), "beside experiment\n");
 }

@@ -230,7 +230,8 @@ fn listings_of_valgrind_and_of_a_plain_run_are_enough() {
     for (tag, address) in &wanted {
         match mapping.map_page(*address) {
             Ok(mapped) if mapped.address == there[tag] => {}
-            // Without the first stack pointers, and where the kernel merges what a program mapped, it may be wrong, and says so.
+            // Without the first stack pointers, and where the kernel merges what a program mapped, it may be wrong, and
+            // says so.
             Ok(mapped) => assert!(mapped.confidence() == Confidence::Guess, "{tag:?}: {mapped:x?}"),
             Err(error) => assert!(matches!(tag.0, MAPS | ODD | GONE), "{tag:?}: {error}"),
         }

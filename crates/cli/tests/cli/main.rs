@@ -3,6 +3,8 @@
 mod analyze;
 mod bad_input;
 mod bake;
+mod book;
+mod book_pages;
 mod command;
 mod common;
 mod compare;

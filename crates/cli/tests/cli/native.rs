@@ -1,4 +1,5 @@
-//! The native run of `lookaside analyze`: what it reads, when there is none, and what is said then. No time is asserted.
+//! The native run of `lookaside analyze`: what it reads, when there is none, and what is said then. No time is
+//! asserted.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -94,7 +95,7 @@ fn a_program_that_does_not_repeat_itself_gets_no_answer() {
     let arguments = ["analyze", "--machine", "skylake", "--json", "--", "sh", "-c", script];
     let output = lookaside().args(arguments).arg(&mark).output().expect("started");
     assert_eq!(output.status.code(), Some(0), "the recorded run's code: {}", stderr(&output));
-    assert!(why(&json(&stdout(&output))).contains("does not repeat itself"));
+    assert!(why(&json(&stdout(&output))).contains("runs differ"));
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn a_trace_has_no_seconds() {
     let trace = trace.to_str().expect("text path");
     assert_eq!(run(&["record", "--backend", "valgrind", "-o", trace, "--", "true"]).status.code(), Some(0));
     let output = run(&["analyze", "--machine", "skylake", "--json", "--trace", trace]);
-    assert!(why(&json(&stdout(&output))).contains("a trace has no time of its own"));
+    assert!(why(&json(&stdout(&output))).contains("a trace has no run time"));
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn our_own_programs_run_under_the_recorder() {
     }
     let folder = tempfile::tempdir().expect("temporary folder");
     let trace = folder.path().join("w.lkt");
-    let workload = [env!("CARGO_BIN_EXE_lookaside"), "workload", "hashjoin", "--size", "1M", "--pages", "asis"];
+    let workload = [env!("CARGO_BIN_EXE_lookaside"), "lab", "workload", "hashjoin", "--size", "1M", "--pages", "asis"];
     let record = ["record", "--backend", "valgrind", "-o", trace.to_str().expect("text path"), "--"];
     let output = run(&[&record[..], &workload[..]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -183,7 +184,7 @@ fn what_waits_is_told_where_the_recorder_sees_it_and_baking_has_a_row() {
         let baked = rows.iter().find(|row| row["kind"] == "baked").expect("a row for baking");
         assert_eq!(
             (&baked["how"], &baked["walks"]),
-            (&"lookaside run --bake=prefetch -- CMD".into(), &baked["base_walks"])
+            (&"lookaside bake run --settings prefetch CMD".into(), &baked["base_walks"])
         );
     }
     // Without windows nothing is known, which is no 0.

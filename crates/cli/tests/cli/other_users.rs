@@ -9,7 +9,7 @@ use crate::common::{assert_bad_input, lookaside, run, stderr, stdout};
 /// A small trace.
 fn trace(folder: &Path) -> String {
     let file = folder.join("gups.lkt").to_str().expect("text path").to_string();
-    let output = run(&["workload", "gups", "--size", "1M", "--record", &file]);
+    let output = run(&["lab", "workload", "gups", "--size", "1M", "--record", &file]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     file
 }
@@ -75,7 +75,7 @@ fn nothing_is_made_in_a_home_that_is_not_there() {
     };
     let shown = without(&["machine", "show", "this"]);
     assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
-    assert!(stderr(&shown).contains("no home to keep it in"), "{}", stderr(&shown));
+    assert!(stderr(&shown).contains("no place to keep it"), "{}", stderr(&shown));
     let trace = folder.path().join("t.lkt");
     let recorded = without(&["record", "-o", trace.to_str().expect("text path"), "--", "true"]);
     assert_eq!(recorded.status.code(), Some(0), "{}", stderr(&recorded));
@@ -94,10 +94,10 @@ fn outputs_follow_no_link_in_a_folder_of_all() {
     let (link, json) = (link.to_str().expect("text path"), format!("--json={}", link.display()));
     for arguments in [
         &["record", "-o", link, "--", "true"][..],
-        &["trace", "convert", &trace, link, "--format", "lkt"],
+        &["trace", "convert", &trace, "-o", link, "--format", "lkt"],
         &["simulate", &trace, "--machine", "skylake", &json],
         &["simulate", &trace, "--machine", "skylake", "--html", link],
-        &["probe", "-o", link],
+        &["machine", "probe", "-o", link],
     ] {
         assert_bad_input(&run(arguments), &["is a link", link]);
         assert_eq!(std::fs::read_to_string(&precious).expect("there"), "precious", "{arguments:?}");
@@ -123,9 +123,9 @@ fn what_programs_are_called_is_made_harmless() {
     let (named, text) = (named.to_str().expect("text path"), text.to_str().expect("text path"));
     for arguments in [
         &["top", "--once", "--interval", "1"][..],
-        &["bake", "--pid", &pid, "--time", "1", "--metrics", metrics],
-        &["run", "--bake", "--stats", "--", named, "0"],
-        &["run", "--", "\u{1b}[2Jnone"],
+        &["bake", "pid", &pid, "--time", "1", "--metrics", metrics],
+        &["bake", "run", "--stats", "--", named, "0"],
+        &["bake", "run", "\u{1b}[2Jnone"],
         &["record", "-o", &trace, "--", "\u{1b}[2Jnone"],
         &["trace", "info", "\u{1b}[2Jnone.lkt"],
         &["trace", "info", text],

@@ -8,6 +8,12 @@ const T1: &str = "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nex
 const T2: &str =
     "[[task]]\nname = \"T2\"\nperiod = \"16ms\"\nexecution = \"7.88ms\"\npages = 60\ncontiguous_pages = 5\n";
 
+/// The pages that show a plan.
+const BOOK: [&str; 2] = [
+    include_str!("../../../../docs/reference/color.md"),
+    include_str!("../../../../docs/tutorials/real-time-tasks.md"),
+];
+
 fn written(folder: &Path, name: &str, text: &str) -> String {
     let path = folder.join(name);
     std::fs::write(&path, text).expect("written");
@@ -19,7 +25,7 @@ fn isolated_tasks_get_partitions() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let tasks = written(folder.path(), "tasks.toml", &format!("{T1}{T2}"));
     let file = folder.path().join("partitions.toml");
-    let arguments = ["plan", "color", &tasks, "--machine", "xeon-e5-2650", "-o", file.to_str().expect("text path")];
+    let arguments = ["color", "plan", &tasks, "--machine", "xeon-e5-2650", "-o", file.to_str().expect("text path")];
     let output = run(&arguments);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("Isolated: "), "{}", stdout(&output));
@@ -37,7 +43,7 @@ fn what_cannot_be_isolated_is_exit_code_1_and_planned_all_the_same() {
     let tasks = written(folder.path(), "tasks.toml", &format!("{}{T2}", T1.replace("pages = 4", "pages = 10")));
     let file = folder.path().join("partitions.toml");
     let place = file.to_str().expect("text path");
-    let output = run(&["plan", "color", &tasks, "--machine", "xeon-e5-2650", "-o", place, "--json"]);
+    let output = run(&["color", "plan", &tasks, "--machine", "xeon-e5-2650", "-o", place, "--json"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let plan = json(&output);
     assert_eq!(plan["verdict"]["is"], "impossible");
@@ -55,7 +61,7 @@ fn a_trace_stands_for_pages() {
     written(folder.path(), "job.txt", &lines);
     let traced = T1.replace("pages = 4", "trace = \"job.txt\"");
     let tasks = written(folder.path(), "tasks.toml", &traced);
-    let output = run(&["plan", "color", &tasks, "--machine", "cortex-a7", "--json"]);
+    let output = run(&["color", "plan", &tasks, "--machine", "cortex-a7", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let plan = json(&output);
     assert_eq!((&plan["tasks"][0]["pages"], &plan["tasks"][0]["accesses"]), (&10.into(), &30.into()));
@@ -65,13 +71,13 @@ fn a_trace_stands_for_pages() {
 fn a_machine_that_was_not_asked_for_is_named_aloud() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let tasks = written(folder.path(), "tasks.toml", T1);
-    let output = run(&["plan", "color", &tasks, "--no-probe"]);
+    let output = run(&["color", "plan", &tasks, "--no-probe"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).starts_with("lookaside: machine "), "{}", stderr(&output));
-    let named = run(&["plan", "color", &tasks]);
+    let named = run(&["color", "plan", &tasks]);
     assert_eq!(stderr(&named), "lookaside: machine skylake: LOOKASIDE_MACHINE names it\n");
-    assert_eq!(run(&["plan", "color", &tasks, "--no-probe", "--machine", "zen4"]).status.code(), Some(2));
-    let wrong = lookaside().args(["plan", "color", &tasks]).env("LOOKASIDE_MACHINE", "pentium").output().expect("runs");
+    assert_eq!(run(&["color", "plan", &tasks, "--no-probe", "--machine", "zen4"]).status.code(), Some(2));
+    let wrong = lookaside().args(["color", "plan", &tasks]).env("LOOKASIDE_MACHINE", "pentium").output().expect("runs");
     assert_bad_input(&wrong, &["pentium"]);
 }
 
@@ -79,9 +85,9 @@ fn a_machine_that_was_not_asked_for_is_named_aloud() {
 fn bad_input_is_one_line() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let tasks = written(folder.path(), "tasks.toml", T1);
-    let on = |tasks: &str, more: &[&str]| run(&[&["plan", "color", tasks, "--machine", "xeon-e5-2650"], more].concat());
+    let on = |tasks: &str, more: &[&str]| run(&[&["color", "plan", tasks, "--machine", "xeon-e5-2650"], more].concat());
     assert_bad_input(&on("/no/such.toml", &[]), &["/no/such.toml"]);
-    assert_bad_input(&run(&["plan", "color", &tasks, "--machine", "pentium"]), &["pentium"]);
+    assert_bad_input(&run(&["color", "plan", &tasks, "--machine", "pentium"]), &["pentium"]);
     assert_bad_input(&on(&tasks, &["-o", "/no/folder/x"]), &["/no/folder/x", "choose another place"]);
     assert_bad_input(&on(&tasks, &["--page-size", "64K"]), &["xeon-e5-2650", "64K"]);
     let late = written(folder.path(), "late.toml", &T1.replace("0.392ms", "3ms"));
@@ -95,15 +101,15 @@ fn bad_input_is_one_line() {
 
 #[test]
 fn the_book_shows_what_is_printed() {
-    let book = include_str!("../../../../docs/color.md");
+    let book = BOOK.concat();
     let (_, rest) = book.split_once("```toml\n").expect("tasks in the book");
     let (tasks, _) = rest.split_once("```").expect("an end");
     let folder = tempfile::tempdir().expect("temporary folder");
     for (text, code) in [(tasks.to_string(), 0), (tasks.replace("pages = 28", "pages = 38"), 1)] {
         let tasks = written(folder.path(), "tasks.toml", &text);
-        let output = run(&["plan", "color", &tasks, "--machine", "xeon-e5-2650"]);
+        let output = run(&["color", "plan", &tasks, "--machine", "xeon-e5-2650"]);
         assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
-        assert!(book.contains(&stdout(&output)), "docs/color.md shows another plan than\n{}", stdout(&output));
+        assert!(book.contains(&stdout(&output)), "the book shows another plan than\n{}", stdout(&output));
     }
 }
 
@@ -113,9 +119,9 @@ fn heaps_find_what_plans_promise() {
     use lookaside_runtime::color::{ColoredHeap, HeapOptions};
     use lookaside_techniques::color::{plan::plan, tasks::TaskSet};
 
-    let book = include_str!("../../../../docs/color.md");
+    let book = BOOK.concat();
     let tasks = book.split("```").find_map(|part| part.strip_prefix("toml\n")).expect("tasks in the book");
-    let set = TaskSet::parse(tasks, "docs/color.md").expect("tasks");
+    let set = TaskSet::parse(tasks, "docs/reference/color.md").expect("tasks");
     for name in ["xeon-e5-2650", "skylake", "ryzen-5900x"] {
         let found = plan(&set, &preset(name).expect("a preset"), PageSize::K4).expect("a plan");
         assert!(found.is_isolated());
@@ -138,7 +144,8 @@ fn heaps_find_what_plans_promise() {
     }
 }
 
-/// A level of one set that the tasks ask for more than it holds keeps nobody apart; the others still do, and the heap's own pages too.
+/// A level of one set that the tasks ask for more than it holds keeps nobody apart; the others still do, and the heap's
+/// own pages too.
 #[test]
 fn a_full_level_of_one_set_does_not_refuse_the_heap() {
     use lookaside_machine::{preset, Disturbance, PageSize};

@@ -24,7 +24,7 @@ fn a_trace_is_planned_for() {
     let trace = trace(folder.path());
     let file = folder.path().join("plan.toml");
     let place = file.to_str().expect("text path");
-    let output = run(&["plan", "lock", "--entries", "2", "-o", place, &trace]);
+    let output = run(&["lock", "plan", "--entries", "2", "-o", place, "--trace", &trace]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(
         stdout(&output).contains("\ncortex-a9: 2 of 2 lockable entries of main, chosen by gain"),
@@ -36,11 +36,12 @@ fn a_trace_is_planned_for() {
     assert_eq!((made.choices.len(), made.selector), (4, PageSelector::Gain));
     assert!(made.locked.mean.cycles() < made.base.mean.cycles());
     assert_eq!(made.command, std::slice::from_ref(&trace));
-    let printed = run(&["plan", "lock", "--entries", "2", "--json", &trace]);
+    let printed = run(&["lock", "plan", "--entries", "2", "--json", "--trace", &trace]);
     let read: LockPlan = plan(&printed);
     assert_eq!(read, made);
     for way in ["accesses", "misses", "worst"] {
-        let output = run(&["plan", "lock", "--select", way, "--entries", "1", "--json", "--tlb", "main", &trace]);
+        let output =
+            run(&["lock", "plan", "--select", way, "--entries", "1", "--json", "--tlb", "main", "--trace", &trace]);
         let read: LockPlan = plan(&output);
         let own = read.choices.iter().find(|choice| choice.selector == read.selector).expect("its own");
         assert_eq!((own.stalls, own.pages.len()), (read.locked, read.pages.len()), "{way}");
@@ -57,11 +58,14 @@ fn a_program_is_recorded_and_its_pages_named() {
     if !have_valgrind() {
         return;
     }
-    let output = run(&["plan", "lock", "--entries", "2", "--json", "--", program.to_str().expect("text path")]);
+    let output = run(&["lock", "plan", "--entries", "2", "--json", "--", program.to_str().expect("text path")]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let made: LockPlan = plan(&output);
-    assert_eq!(made.pages.len(), 2);
-    assert!(made.pages.iter().all(|page| page.saving_cycles > 0.0 && page.data_misses + page.fetch_misses > 0));
+    // By the addresses of this run's stack, all pages of the table are as good, and replacement is random: where the
+    // second would cost some cycles, it is not locked.
+    assert!((1..=2).contains(&made.pages.len()), "{:?}", made.pages);
+    assert!(made.pages.last().is_some_and(|page| page.saving_cycles > 0.0), "{:?}", made.pages);
+    assert!(made.pages.iter().all(|page| page.data_misses + page.fetch_misses > 0), "{:?}", made.pages);
     let ours = made.pages.iter().filter_map(|page| page.region.as_ref());
     assert!(ours.into_iter().any(|region| region.name == "locked"), "{:?}", made.pages);
     assert!(made.base.mean.data.main_cycles > made.locked.mean.data.main_cycles);
@@ -77,7 +81,7 @@ fn pages_are_found_in_a_plain_run() {
         return;
     }
     let program = program.to_str().expect("text path");
-    let output = run(&["plan", "lock", "--native", "--json", "--", program]);
+    let output = run(&["lock", "plan", "--native", "--json", "--", program]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let made: LockPlan = plan(&output);
     assert!(made.pages.iter().all(|page| page.native.is_some() != page.not_native.is_some()), "{:?}", made.pages);
@@ -93,7 +97,7 @@ fn pages_are_found_in_a_plain_run() {
             (Confidence::Exact, "same file, permission and offset")
         );
     }
-    let text = run(&["plan", "lock", "--native", "--entries", "1", "--", program]);
+    let text = run(&["lock", "plan", "--native", "--entries", "1", "--", program]);
     assert!(stdout(&text).contains("In a plain run, addresses fixed\n"), "{}", stdout(&text));
     // What cannot run plainly is refused before anything is recorded; a failure of its own is said.
     let foreign = folder.path().join("foreign");
@@ -101,19 +105,19 @@ fn pages_are_found_in_a_plain_run() {
     let head = [&b"\x7fELF\x02\x01\x01"[..], &[0; 9], &[2, 0, 183, 0, 1, 0, 0, 0], &[0; 40]].concat();
     std::fs::write(&foreign, head).expect("written");
     std::fs::set_permissions(&foreign, std::fs::Permissions::from_mode(0o755)).expect("executable");
-    let refused = run(&["plan", "lock", "--native", "--", foreign.to_str().expect("text path")]);
+    let refused = run(&["lock", "plan", "--native", "--", foreign.to_str().expect("text path")]);
     assert_eq!((refused.status.code(), stdout(&refused).len()), (Some(126), 0), "{}", stderr(&refused));
     assert!(
         stderr(&refused).contains("is for aarch64: its memory can't be told from QEMU's own"),
         "{}",
         stderr(&refused)
     );
-    let failed = run(&["plan", "lock", "--native", "--entries", "1", "--", "/bin/false"]);
+    let failed = run(&["lock", "plan", "--native", "--entries", "1", "--", "/bin/false"]);
     assert_eq!(failed.status.code(), Some(1), "{}", stderr(&failed));
     assert!(stdout(&failed).contains("\n· the plain run ended with exit code 1"), "{}", stdout(&failed));
     // A trace does not run.
     let trace = trace(folder.path());
-    assert_eq!(run(&["plan", "lock", "--native", &trace]).status.code(), Some(2));
+    assert_eq!(run(&["lock", "plan", "--native", "--trace", &trace]).status.code(), Some(2));
 }
 
 #[test]
@@ -130,7 +134,7 @@ fn pages_of_a_static_arm_program_are_found_in_a_plain_run_under_qemu() {
     std::fs::write(&source, text).expect("written");
     let built = Command::new(compiler).args(["-O1", "-static", "-o"]).arg(&program).arg(&source).status().expect("run");
     assert!(built.success());
-    let output = run(&["plan", "lock", "--native", "--json", "--", program.to_str().expect("text path")]);
+    let output = run(&["lock", "plan", "--native", "--json", "--", program.to_str().expect("text path")]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let made: LockPlan = plan(&output);
     let ours: Vec<_> =
@@ -148,13 +152,13 @@ fn pages_of_a_static_arm_program_are_found_in_a_plain_run_under_qemu() {
 fn bad_input_is_one_line() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let trace = trace(folder.path());
-    let on = |more: &[&str]| run(&[&["plan", "lock", trace.as_str()], more].concat());
+    let on = |more: &[&str]| run(&[&["lock", "plan", "--trace", trace.as_str()], more].concat());
     assert_bad_input(&on(&["--machine", "skylake"]), &["skylake", "no TLB array has lockable entries", "cortex-a9"]);
     assert_bad_input(&on(&["--entries", "5"]), &["\"main\" has 4 lockable entries, not 5"]);
     assert_bad_input(&on(&["--tlb", "micro-d"]), &["\"micro-d\" has no lockable entries", "main"]);
     assert_bad_input(&on(&["-o", "/no/folder/x"]), &["/no/folder/x", "choose another place"]);
-    assert_bad_input(&run(&["plan", "lock", "/no/such.lkt"]), &["/no/such.lkt"]);
-    assert_eq!(run(&["plan", "lock"]).status.code(), Some(2));
+    assert_bad_input(&run(&["lock", "plan", "--trace", "/no/such.lkt"]), &["/no/such.lkt"]);
+    assert_eq!(run(&["lock", "plan"]).status.code(), Some(2));
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn a_program_that_fails_is_planned_for_and_said() {
     if !have_valgrind() {
         return;
     }
-    let output = run(&["plan", "lock", "--entries", "1", "--", "/bin/false"]);
+    let output = run(&["lock", "plan", "--entries", "1", "--", "/bin/false"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stdout(&output).contains("\n· the program ended with exit code 1"), "{}", stdout(&output));
 }

@@ -9,7 +9,7 @@ fn gives_a_sound_machine_and_levels_or_reasons() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let file = folder.path().join("machine.toml");
     let file = file.to_str().expect("text path");
-    let output = run(&["probe", "--quick", "--json", "--time", "5", "-o", file]);
+    let output = run(&["machine", "probe", "--quick", "--json", "--time", "5", "-o", file]);
     if output.status.code() == Some(2) {
         assert_bad_input(&output, &[]); // no timer or no memory here: one line that says so
         return;
@@ -31,10 +31,10 @@ fn gives_a_sound_machine_and_levels_or_reasons() {
 
 #[test]
 fn bad_arguments() {
-    assert_eq!(run(&["probe", "--time", "0"]).status.code(), Some(2));
-    assert_eq!(run(&["probe", "--only", "everything"]).status.code(), Some(2));
+    assert_eq!(run(&["machine", "probe", "--time", "0"]).status.code(), Some(2));
+    assert_eq!(run(&["machine", "probe", "--only", "everything"]).status.code(), Some(2));
     assert_bad_input(
-        &run(&["probe", "--quick", "--time", "1", "-o", "no/such/folder/m.toml"]),
+        &run(&["machine", "probe", "--quick", "--time", "1", "-o", "no/such/folder/m.toml"]),
         &["no/such/folder/m.toml", "choose another place"],
     );
 }
@@ -50,8 +50,17 @@ fn samples(folder: &Path) -> Vec<serde_json::Value> {
 fn evidence_holds_the_report_and_every_sample() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let evidence = folder.path().join("new/evidence");
-    let output =
-        run(&["probe", "--only", "l1", "--time", "3", "--json", "--evidence", evidence.to_str().expect("text")]);
+    let output = run(&[
+        "machine",
+        "probe",
+        "--only",
+        "l1",
+        "--time",
+        "3",
+        "--json",
+        "--evidence",
+        evidence.to_str().expect("text"),
+    ]);
     if output.status.code() == Some(2) {
         assert_bad_input(&output, &[]); // no timer or no memory here
         return;
@@ -72,7 +81,7 @@ fn evidence_that_cannot_be_written_is_said_in_one_line() {
     let file = folder.path().join("file");
     std::fs::write(&file, "").expect("a file");
     let at = |path: &Path| path.to_str().expect("text path").to_string();
-    let probe = |evidence: &str| run(&["probe", "--only", "l1", "--time", "1", "--evidence", evidence]);
+    let probe = |evidence: &str| run(&["machine", "probe", "--only", "l1", "--time", "1", "--evidence", evidence]);
     assert_bad_input(&probe(&at(&file)), &[&at(&file), "choose another place"]);
     assert_bad_input(&probe(&at(&file.join("below"))), &[&at(&file), "choose another place"]);
 

@@ -1,4 +1,4 @@
-//! `lookaside run`: the program is as it is without, and what can't be done is said.
+//! `bake run` and `color run`: the program is as it is without, and what can't be done is said.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
@@ -32,11 +32,11 @@ fn top_has_the_figures_of_programs_that_bake_themselves() {
     let Some(program) = compile(folder.path(), "rests", RESTS, &[]) else { return };
     let auto = if std::path::Path::new("/dev/lookaside").exists() { "module" } else { "prefetch:t0" };
     for (bake, asked, backend, state) in [
-        ("--bake=prefetch:t1,sleep=1ms", "prefetch:t1,sleep=1000000ns", "prefetch:t1", "baking"),
-        ("--bake", "auto,share=0.5", auto, "idle"),
+        ("--settings=prefetch:t1,sleep=1ms", "prefetch:t1,sleep=1000000ns", "prefetch:t1", "baking"),
+        ("--settings=auto", "auto,share=0.5", auto, "idle"),
     ] {
         let mut child = lookaside()
-            .args(["run", bake, "--"])
+            .args(["bake", "run", bake, "--"])
             .arg(&program)
             .stdin(std::process::Stdio::piped())
             .stdout(std::process::Stdio::piped())
@@ -74,14 +74,14 @@ fn said(output: &std::process::Output) -> String {
 
 #[test]
 fn input_output_and_exit_code_are_the_programs_own() {
-    let output = run(&["run", "--bake", "--", "sh", "-c", "echo $LOOKASIDE_BAKE; exit 7"]);
+    let output = run(&["bake", "run", "--", "sh", "-c", "echo $LOOKASIDE_BAKE; exit 7"]);
     assert_eq!((stdout(&output).as_str(), said(&output).as_str()), ("auto,share=0.5\n", ""));
     assert_eq!(output.status.code(), Some(7));
     // Without statistics the command is the program.
-    assert_eq!(run(&["run", "--bake", "--", "sh", "-c", "kill -9 $$"]).status.signal(), Some(9));
-    let output = run(&["run", "--bake=prefetch:t1,sleep=1ms", "--stats", "--", "sh", "-c", "kill -9 $$"]);
+    assert_eq!(run(&["bake", "run", "--", "sh", "-c", "kill -9 $$"]).status.signal(), Some(9));
+    let output = run(&["bake", "run", "--settings=prefetch:t1,sleep=1ms", "--stats", "--", "sh", "-c", "kill -9 $$"]);
     assert_eq!(output.status.code(), Some(128 + 9));
-    let output = run(&["run", "--bake=mincore", "--stats", "--", "sh", "-c", "/bin/true; exit 4"]);
+    let output = run(&["bake", "run", "--settings=mincore", "--stats", "--", "sh", "-c", "/bin/true; exit 4"]);
     assert_eq!(output.status.code(), Some(4));
     // Some shells leave by `_exit`, and say nothing.
     let said = said(&output);
@@ -92,8 +92,8 @@ fn input_output_and_exit_code_are_the_programs_own() {
 fn signals_go_to_the_program() {
     let mut child = lookaside()
         .args([
+            "bake",
             "run",
-            "--bake",
             "--stats",
             "--",
             "sh",
@@ -122,31 +122,31 @@ fn programs_that_take_no_library_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
     if let Some(program) = compile(folder.path(), "still", "int main(void) { return 0; }\n", &["-static"]) {
         let program = program.to_string_lossy();
-        assert_bad_input(&run(&["run", "--bake", "--", &program]), &[&program, "statically", "lookaside bake --pid"]);
+        assert_bad_input(&run(&["bake", "run", "--", &program]), &[&program, "statically", "lookaside bake pid"]);
     }
     if let Some(program) = compile(folder.path(), "other", "int main(void) { return 0; }\n", &[]) {
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("a mode");
-        assert_bad_input(&run(&["run", "--bake", "--", &program.to_string_lossy()]), &["setuid"]);
+        assert_bad_input(&run(&["bake", "run", "--", &program.to_string_lossy()]), &["setuid"]);
     }
 }
 
 #[test]
 fn mistakes_get_a_line_each() {
     for (bake, why) in [
-        ("--bake=load", "fault pages in"),
-        ("--bake=warm", "no such backend"),
-        ("--bake=", "no backend is given"),
-        ("--bake=auto,stride=8", "auto chooses it"),
-        ("--bake=prefetch,stride=0", "1 to 262144"),
-        ("--bake=prefetch,cpu=8000", "cpu=8000"),
-        ("--bake=auto,share=1.5", "above 0"),
+        ("--settings=load", "fault pages in"),
+        ("--settings=warm", "no such backend"),
+        ("--settings=", "no backend is given"),
+        ("--settings=auto,stride=8", "auto chooses it"),
+        ("--settings=prefetch,stride=0", "1 to 262144"),
+        ("--settings=prefetch,cpu=8000", "cpu=8000"),
+        ("--settings=auto,share=1.5", "above 0"),
     ] {
-        assert_bad_input(&run(&["run", bake, "--", "true"]), &["--bake: ", why]);
+        assert_bad_input(&run(&["bake", "run", bake, "--", "true"]), &["--settings: ", why]);
     }
-    assert_eq!(run(&["run", "--", "true"]).status.code(), Some(2));
-    assert_eq!(run(&["run", "--bake", "--", "/nonexistent"]).status.code(), Some(127));
-    assert_eq!(run(&["run", "--bake", "--", "/etc/passwd"]).status.code(), Some(126));
-    let output = lookaside().env("LOOKASIDE_PRELOAD", "/nonexistent.so").args(["run", "--bake", "--", "true"]).output();
+    assert_eq!(run(&["bake", "run"]).status.code(), Some(2));
+    assert_eq!(run(&["bake", "run", "--", "/nonexistent"]).status.code(), Some(127));
+    assert_eq!(run(&["bake", "run", "--", "/etc/passwd"]).status.code(), Some(126));
+    let output = lookaside().env("LOOKASIDE_PRELOAD", "/nonexistent.so").args(["bake", "run", "--", "true"]).output();
     assert_bad_input(&output.expect("the command can be started"), &["LOOKASIDE_PRELOAD=/nonexistent.so"]);
 }
 
@@ -173,7 +173,7 @@ fn a_program_allocates_in_its_partition() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("p.toml");
     std::fs::write(&file, PARTITIONS).expect("a file");
-    let of = |name: &str| format!("--color={}{name}", file.display());
+    let of = |name: &str| format!("--partition={}{name}", file.display());
     let sets = r##"
 #include <stdint.h>
 #include <stdio.h>
@@ -188,14 +188,16 @@ int main(void) {
     let Some(program) = compile(folder.path(), "sets", sets, &[]) else { return };
     let program = program.to_string_lossy();
     for (name, seen) in [(":T1", "3f\n"), (":T2", "40\n")] {
-        let output = run(&["run", &of(name), "--", &program]);
+        let output = run(&["color", "run", &of(name), "--", &program]);
         assert_eq!((stdout(&output).as_str(), stderr(&output).as_str(), output.status.code()), (seen, "", Some(3)));
     }
     // With the baker beside it, and what both did.
-    let output = run(&["run", &of(":T1"), "--bake=mincore", "--stats", "--", &program]);
+    let own = lookaside().get_program().to_string_lossy().into_owned();
+    let bake = ["bake", "run", "--settings=mincore", "--stats", &own];
+    let output = run(&[&bake[..], &["color", "run", &of(":T1"), "--stats", "--", &program]].concat());
     assert_eq!((stdout(&output).as_str(), output.status.code()), ("3f\n", Some(3)));
     let said = stderr(&output);
-    assert!(said.contains("lookaside: 1 processes that exited allocated in the partition"), "{said}");
+    assert!(said.contains("lookaside: exited processes that used the partition: 1"), "{said}");
     assert!(
         said.contains(" in use; 0 allocations") && said.contains("0 refused") && said.contains("lookaside: baked "),
         "{said}"
@@ -206,15 +208,17 @@ int main(void) {
 fn partitions_that_are_not_there_are_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("p.toml");
-    let of = |name: &str| format!("--color={}{name}", file.display());
-    assert_bad_input(&run(&["run", &of(""), "--", "true"]), &["--color: ", "p.toml: cannot be read"]);
+    let of = |name: &str| format!("--partition={}{name}", file.display());
+    assert_bad_input(&run(&["color", "run", &of(""), "--", "true"]), &["--partition: ", "p.toml: cannot be read"]);
     std::fs::write(&file, PARTITIONS).expect("a file");
-    assert_bad_input(&run(&["run", &of(""), "--", "true"]), &["has 2 partitions; say which", "T1, T2"]);
-    assert_bad_input(&run(&["run", &of(":T3"), "--", "true"]), &["\"T3\" is no partition; known: T1, T2"]);
+    assert_bad_input(&run(&["color", "run", &of(""), "--", "true"]), &["has 2 partitions; say which", "T1, T2"]);
+    assert_bad_input(&run(&["color", "run", &of(":T3"), "--", "true"]), &["\"T3\" is no partition; known: T1, T2"]);
     std::fs::write(&file, PARTITIONS.replace("\"4K\"", "\"2M\"")).expect("a file");
-    assert_bad_input(&run(&["run", &of(":T1"), "--", "true"]), &["pages of 2M can't be given to a whole program"]);
+    assert_bad_input(&run(&["color", "run", &of(":T1"), "--", "true"]), &["a whole program can't be given 2M pages"]);
     std::fs::write(&file, PARTITIONS).expect("a file");
-    let output =
-        lookaside().env("LOOKASIDE_MALLOC", "/nonexistent.so").args(["run", &of(":T1"), "--", "true"]).output();
+    let output = lookaside()
+        .env("LOOKASIDE_MALLOC", "/nonexistent.so")
+        .args(["color", "run", &of(":T1"), "--", "true"])
+        .output();
     assert_bad_input(&output.expect("the command can be started"), &["LOOKASIDE_MALLOC=/nonexistent.so"]);
 }

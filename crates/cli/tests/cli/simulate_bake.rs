@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::common::{assert_bad_input, run, stderr, stdout};
 
-/// The tables of 8 MiB are 16 KiB: they fit in the last-level cache, but do not stay there by themselves, nor in the helper's own caches.
+/// The tables of 8 MiB are 16 KiB: they fit in the last-level cache, but do not stay there by themselves, nor in the
+/// helper's own caches.
 const MACHINE: [&str; 10] = [
     "-m",
     "ryzen-5900x",
@@ -37,7 +38,7 @@ fn simulate(trace: &str, more: &[&str]) -> Value {
 /// GUPS over 8 MiB.
 fn gups(folder: &Path) -> String {
     let path = folder.join("gups.lkt").to_str().expect("text").to_string();
-    json(&["workload", "gups", "--size", "8M", "--record", &path, "--json"]);
+    json(&["lab", "workload", "gups", "--size", "8M", "--record", &path, "--json"]);
     path
 }
 

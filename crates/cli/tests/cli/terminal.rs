@@ -73,4 +73,7 @@ fn nothing_is_drawn_over_what_the_program_shows() {
     }
     let seen = shown(&["analyze", "--once", "--no-probe", "--", "sh", "-c", ASKS], "Ada\n");
     assert!(programs(&seen).starts_with("name? more? hello Ada\r\n"), "{seen:?}");
+    // Which recorder it is, is said before the program has the terminal.
+    let said = ["lookaside: exact, by ", "lookaside: sampled: "].iter().find_map(|words| seen.find(words));
+    assert!(said.is_some() && said < seen.find("name? "), "{seen:?}");
 }

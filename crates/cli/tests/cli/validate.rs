@@ -8,6 +8,7 @@ fn gives_rows_and_names_what_it_leaves_out() {
     let page = folder.path().join("twin.html");
     let page = page.to_str().expect("text path");
     let output = run(&[
+        "machine",
         "validate",
         "--machine",
         "skylake",
@@ -40,13 +41,13 @@ fn gives_rows_and_names_what_it_leaves_out() {
 
 #[test]
 fn bad_arguments() {
-    assert_eq!(run(&["validate", "--time", "0"]).status.code(), Some(2));
-    assert_eq!(run(&["validate", "--memory", "0"]).status.code(), Some(2));
-    assert_eq!(run(&["validate", "--memory", "32769"]).status.code(), Some(2));
-    assert_bad_input(&run(&["validate", "--machine", "no-such-preset"]), &["no-such-preset"]);
-    assert_bad_input(&run(&["validate", "--machine", "no/such.toml"]), &["no/such.toml"]);
+    assert_eq!(run(&["machine", "validate", "--time", "0"]).status.code(), Some(2));
+    assert_eq!(run(&["machine", "validate", "--memory", "0"]).status.code(), Some(2));
+    assert_eq!(run(&["machine", "validate", "--memory", "32769"]).status.code(), Some(2));
+    assert_bad_input(&run(&["machine", "validate", "--machine", "no-such-preset"]), &["no-such-preset"]);
+    assert_bad_input(&run(&["machine", "validate", "--machine", "no/such.toml"]), &["no/such.toml"]);
     assert_bad_input(
-        &run(&["validate", "--machine", "skylake", "--html", "no/such/folder/twin.html"]),
+        &run(&["machine", "validate", "--machine", "skylake", "--html", "no/such/folder/twin.html"]),
         &["no/such/folder/twin.html", "choose another place"],
     );
 }

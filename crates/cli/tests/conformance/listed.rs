@@ -1,8 +1,8 @@
-//! The differences that are known, as the table in docs/unnoticed.md has them.
+//! The differences that are known, as the table in docs/reference/what-a-program-notices.md has them.
 
 use crate::ways::Way;
 
-const PAGE: &str = include_str!("../../../../docs/unnoticed.md");
+const PAGE: &str = include_str!("../../../../docs/reference/what-a-program-notices.md");
 
 /// Programs that differ under a way, and whether they always do.
 pub struct Listed(Vec<(&'static str, bool)>);

@@ -1,11 +1,12 @@
-//! Programs can't tell that they are watched or helped: each of `programs/` gives the same output, exit code or signal and
-//! files, and leaves no process, under every way as by itself. What differs is in the table of docs/unnoticed.md, and
-//! nothing else may; what is in the table and does not differ any more has to leave it. A way may refuse a program, before
-//! it runs, with a line of its own.
+//! Programs can't tell that they are watched or helped: each of `programs/` gives the same output, exit code or signal
+//! and files, and leaves no process, under every way as by itself. What differs is in the table of
+//! docs/reference/what-a-program-notices.md, and nothing else may; what is in the table and does not differ any more
+//! has to leave it. A way may refuse a program, before it runs, with a line of its own.
 //!
-//! `tools/conformance` runs all of it and adds up. Without `CONFORMANCE=all` each way has a share of the programs, another
-//! one than the other ways.
+//! `tools/conformance` runs all of it and adds up. Without `CONFORMANCE=all` each way has a share of the programs,
+//! another one than the other ways.
 
+mod churn;
 #[path = "../cli/command.rs"]
 #[allow(dead_code)]
 mod command;
@@ -63,9 +64,10 @@ fn nothing_differs(name: &str) {
         let difference = alone.difference(&watched).and_then(|_| again(program, &way, &command));
         match (difference, listed.of_program(&program.name)) {
             (Some(_), Some(_)) => known += 1,
-            (None, Some(true)) => {
-                wrong.push(format!("{}: listed in docs/unnoticed.md, and does not differ", program.name))
-            }
+            (None, Some(true)) => wrong.push(format!(
+                "{}: listed in docs/reference/what-a-program-notices.md, and does not differ",
+                program.name
+            )),
             (Some(difference), None) => wrong.push(format!("{}: {difference}", program.name)),
             (None, Some(false) | None) => {}
         }

@@ -96,6 +96,14 @@ fn directive<'a>(source: &'a str, name: &str) -> Option<&'a str> {
     line.map(str::trim)
 }
 
+/// Compiles a C program.
+pub fn build(source: &Path, file: &Path, flags: &[String]) {
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-w", "-D_GNU_SOURCE", "-pthread"]).arg(source).arg("-o").arg(file).args(flags);
+    let built = gcc.status().expect("gcc is needed: apt-get install gcc").success();
+    assert!(built, "{} does not compile", source.display());
+}
+
 impl Program {
     fn of(source: &Path, folder: &Path) -> Self {
         let text = fs::read_to_string(source).expect("a source");
@@ -126,10 +134,7 @@ impl Program {
             fs::copy(&self.source, file).expect("copied");
             return;
         }
-        let mut gcc = Command::new("gcc");
-        gcc.args(["-O1", "-w", "-D_GNU_SOURCE", "-pthread"]).arg(&self.source).args(["-o", file]).args(&self.flags);
-        let built = gcc.status().expect("gcc is needed: apt-get install gcc").success();
-        assert!(built, "{}.c does not compile", self.name);
+        build(&self.source, Path::new(file), &self.flags);
     }
 
     /// Whether it can be run in a way, by this user.

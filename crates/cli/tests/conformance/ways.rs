@@ -35,11 +35,11 @@ impl Way {
         Self { needs: Some("valgrind"), ..way("valgrind", &["record", "--backend", "valgrind", "-o", "TRACE", "--"]) },
         Self { needs: Some("qemu-x86_64"), ..way("qemu", &["record", "--backend", "qemu", "-o", "TRACE", "--"]) },
         way("sample", &["record", "--backend", "sample", "-o", "TRACE", "--"]),
-        way("bake-prefetch", &["run", "--bake=prefetch", "--"]),
-        way("bake-auto", &["run", "--bake=auto", "--"]),
-        way("hugepages-outside", &["run", "--hugepages=auto:4", "--"]),
-        Self { as_nobody: true, ..way("hugepages-inside", &["run", "--hugepages=auto:4", "--"]) },
-        way("color", &["run", "--color=PARTITIONS:half", "--"]),
+        way("bake-prefetch", &["bake", "run", "--settings=prefetch", "--"]),
+        way("bake-auto", &["bake", "run", "--settings=auto", "--"]),
+        way("hugepages-outside", &["hugepages", "run", "--budget=4", "--"]),
+        Self { as_nobody: true, ..way("hugepages-inside", &["hugepages", "run", "--budget=4", "--"]) },
+        way("color", &["color", "run", "--partition=PARTITIONS:half", "--"]),
     ];
 
     pub fn named(name: &str) -> Self {

@@ -65,3 +65,19 @@ cycles = 10.0
 pub fn good() -> Machine {
     parse(GOOD, "m.toml").unwrap_or_else(|e| panic!("{e}"))
 }
+
+/// The good machine with `from` (its first occurrence after `section`, a text in it) replaced by `to`.
+pub fn edited(section: &str, from: &str, to: &str) -> String {
+    let at = GOOD.find(section).unwrap_or_else(|| panic!("no {section}"));
+    let (head, tail) = GOOD.split_at(at);
+    assert!(tail.contains(from), "no {from} after {section}");
+    format!("{head}{}", tail.replacen(from, to, 1))
+}
+
+/// What is printed for the edited machine.
+pub fn error(section: &str, from: &str, to: &str) -> String {
+    match parse(&edited(section, from, to), "m.toml") {
+        Ok(_) => format!("accepted with {to}"),
+        Err(e) => e.to_string(),
+    }
+}

@@ -161,6 +161,109 @@ fn intel_cores_by_model() {
     );
 }
 
+/// Runs of models with the same words, as `first..=last words`.
+fn runs(models: std::ops::RangeInclusive<u32>, words_of: impl Fn(u32) -> String) -> Vec<String> {
+    let mut runs: Vec<(u32, u32, String)> = Vec::new();
+    for model in models {
+        let words = words_of(model);
+        match runs.last_mut() {
+            Some((_, last, same)) if *same == words => *last = model,
+            _ => runs.push((model, model, words)),
+        }
+    }
+    runs.into_iter().map(|(first, last, words)| format!("{first:#04x}..={last:#04x} {words}")).collect()
+}
+
+/// A name in parentheses, and the preset.
+fn name_and_preset((preset, reason): (&str, String)) -> String {
+    let name = reason.split_once(" (").filter(|(before, _)| !before.contains(':'));
+    let name = name.and_then(|(_, rest)| rest.split_once(')')).map_or("-", |(name, _)| name);
+    format!("{name}: {preset}")
+}
+
+/// Numbers as in Linux, arch/x86/include/asm/intel-family.h.
+#[test]
+fn all_models_of_intel_s_family_6() {
+    let words = |model| name_and_preset(nearest(&x86("GenuineIntel", 6, model, "Intel(R) CPU")));
+    let listed: Vec<String> =
+        runs(0..=0xd0, words).into_iter().filter(|run| !run.ends_with("-: golden-cove")).collect();
+    let expected = "\
+        0x00..=0x19 -: xeon-e5-2650\n0x1a..=0x1a Nehalem or Westmere: xeon-e5-2650\n0x1b..=0x1d -: xeon-e5-2650\n\
+        0x1e..=0x1f Nehalem or Westmere: xeon-e5-2650\n0x25..=0x25 Nehalem or Westmere: xeon-e5-2650\n\
+        0x26..=0x29 -: xeon-e5-2650\n0x2a..=0x2a Sandy Bridge: xeon-e5-2650\n\
+        0x2c..=0x2c Nehalem or Westmere: xeon-e5-2650\n0x2d..=0x2d Sandy Bridge: xeon-e5-2650\n\
+        0x2e..=0x2f Nehalem or Westmere: xeon-e5-2650\n0x37..=0x37 Atom: skylake\n\
+        0x3a..=0x3a Ivy Bridge: xeon-e5-2650\n0x3c..=0x3c Haswell: skylake\n0x3d..=0x3d Broadwell: skylake\n\
+        0x3e..=0x3e Ivy Bridge: xeon-e5-2650\n0x3f..=0x3f Haswell: skylake\n0x45..=0x46 Haswell: skylake\n\
+        0x47..=0x47 Broadwell: skylake\n0x4a..=0x4a Atom: skylake\n0x4c..=0x4d Atom: skylake\n\
+        0x4e..=0x4e Skylake: skylake\n0x4f..=0x4f Broadwell: skylake\n0x55..=0x55 Skylake server: cascade-lake\n\
+        0x56..=0x56 Broadwell: skylake\n0x5a..=0x5a Atom: skylake\n0x5c..=0x5c Atom: skylake\n\
+        0x5e..=0x5e Skylake: skylake\n0x5f..=0x5f Atom: skylake\n0x66..=0x66 Cannon Lake: skylake\n\
+        0x6a..=0x6a Ice Lake server: ice-lake-sp\n0x6c..=0x6c Ice Lake server: ice-lake-sp\n\
+        0x7a..=0x7a Atom: skylake\n0x7d..=0x7e Sunny Cove: ice-lake-sp\n0x86..=0x86 Atom: skylake\n\
+        0x8c..=0x8d Willow Cove: ice-lake-sp\n0x8e..=0x8e Skylake: skylake\n0x8f..=0x8f Golden Cove: golden-cove\n\
+        0x96..=0x96 Atom: skylake\n0x97..=0x97 Golden Cove: golden-cove\n0x9a..=0x9a Golden Cove: golden-cove\n\
+        0x9c..=0x9c Atom: skylake\n0x9e..=0x9e Skylake: skylake\n0xa5..=0xa6 Skylake: skylake\n\
+        0xa7..=0xa7 Sunny Cove: ice-lake-sp\n0xaa..=0xaa Redwood Cove: golden-cove\n\
+        0xac..=0xae Redwood Cove: golden-cove\n0xaf..=0xaf Atom: skylake\n0xb5..=0xb5 Lion Cove: golden-cove\n\
+        0xb6..=0xb6 Atom: skylake\n0xb7..=0xb7 Raptor Cove: golden-cove\n0xba..=0xba Raptor Cove: golden-cove\n\
+        0xbd..=0xbd Lion Cove: golden-cove\n0xbe..=0xbe Atom: skylake\n0xbf..=0xbf Raptor Cove: golden-cove\n\
+        0xc5..=0xc6 Lion Cove: golden-cove\n0xcf..=0xcf Raptor Cove: golden-cove";
+    assert_eq!(listed.join("\n"), expected);
+    let other = |family| name_and_preset(nearest(&x86("GenuineIntel", family, 1, "")));
+    assert_eq!([other(15), other(16), other(18)], ["-: xeon-e5-2650", "-: golden-cove", "-: golden-cove"]);
+}
+
+/// Numbers as in Linux, arch/x86/kernel/cpu/amd.c.
+#[test]
+fn all_models_of_amd_s_families_since_zen() {
+    let words = |family| runs(0..=0xff, move |model| name_and_preset(nearest(&x86("AuthenticAMD", family, model, ""))));
+    assert_eq!(words(22), ["0x00..=0xff -: ryzen-5900x"]);
+    assert_eq!(words(23), ["0x00..=0x2f Zen: ryzen-5900x", "0x30..=0xff Zen 2: ryzen-5900x"]);
+    assert_eq!(words(24), ["0x00..=0xff Zen: ryzen-5900x"]);
+    let zen4 = |models: &str| format!("{models} Zen 4: zen4");
+    let zen3 = |models: &str| format!("{models} Zen 3: ryzen-5900x");
+    assert_eq!(
+        words(25),
+        [
+            zen3("0x00..=0x0f"),
+            zen4("0x10..=0x1f"),
+            zen3("0x20..=0x5f"),
+            zen4("0x60..=0x7f"),
+            zen3("0x80..=0x9f"),
+            zen4("0xa0..=0xaf"),
+            zen3("0xb0..=0xff")
+        ]
+    );
+    let zen5 = |models: &str| format!("{models} Zen 5: zen5");
+    let zen6 = |models: &str| format!("{models} Zen 6: zen5");
+    assert_eq!(
+        words(26),
+        [
+            zen5("0x00..=0x4f"),
+            zen6("0x50..=0x5f"),
+            zen5("0x60..=0x7f"),
+            zen6("0x80..=0xaf"),
+            zen5("0xb0..=0xbf"),
+            zen6("0xc0..=0xcf"),
+            zen5("0xd0..=0xff")
+        ]
+    );
+}
+
+#[test]
+fn the_nearest_preset_is_named_with_its_core() {
+    let said = |family, model| nearest(&x86("GenuineIntel", family, model, "")).1;
+    let haswell =
+        "Intel family 6 model 63 (Haswell): no preset; nearest is skylake, STLB 1536 entries in 12 ways instead \
+        of 1024 in 8";
+    assert_eq!(said(6, 63), haswell);
+    let ivy_bridge =
+        "Intel family 6 model 58 (Ivy Bridge): no preset; nearest is xeon-e5-2650 (Sandy Bridge), whose TLBs \
+        are the same; caches differ";
+    assert_eq!(said(6, 58), ivy_bridge);
+}
+
 #[test]
 fn a_raspberry_pi_2() {
     let text = "processor\t: 0\nmodel name\t: ARMv7 Processor rev 5 (v7l)\nBogoMIPS\t: 57.60\n\
@@ -199,6 +302,31 @@ fn arm_servers_and_boards() {
         nearest(&text("0x41", "0xd0c")).1,
         "ARM implementer 0x41 part 0xd0c (Neoverse N1): preset neoverse-n1 has this core; clock and caches may differ"
     );
+    // Part numbers as in Linux, arch/arm64/include/asm/cputype.h; names also where the preset is that of unknown ones.
+    let arms = runs(0xc00..=0xdff, |part| name_and_preset(nearest(&text("0x41", &format!("{part:#x}")))));
+    let known: Vec<&String> = arms.iter().filter(|run| !run.contains(" -: ")).collect();
+    let expected = [
+        "0xc05..=0xc05 Cortex-A5: cortex-a7",
+        "0xc07..=0xc07 Cortex-A7: cortex-a7",
+        "0xc08..=0xc08 Cortex-A8: cortex-a9",
+        "0xc09..=0xc09 Cortex-A9: cortex-a9",
+        "0xc0d..=0xc0e Cortex-A12 or A17: cortex-a9",
+        "0xc0f..=0xc0f Cortex-A15: cortex-a9",
+        "0xd03..=0xd03 Cortex-A53: neoverse-n1",
+        "0xd04..=0xd04 Cortex-A35: neoverse-n1",
+        "0xd05..=0xd05 Cortex-A55: neoverse-n1",
+        "0xd07..=0xd07 Cortex-A57: neoverse-n1",
+        "0xd08..=0xd08 Cortex-A72: neoverse-n1",
+        "0xd0b..=0xd0b Cortex-A76: neoverse-n1",
+        "0xd0c..=0xd0c Neoverse N1: neoverse-n1",
+        "0xd40..=0xd40 Neoverse V1: neoverse-v1",
+        "0xd49..=0xd49 Neoverse N2: neoverse-n1",
+        "0xd4f..=0xd4f Neoverse V2: neoverse-v2",
+        "0xd83..=0xd84 Neoverse V3: neoverse-v2",
+    ];
+    assert_eq!(known, expected);
+    assert!(arms.contains(&"0xc10..=0xcff -: cortex-a9".to_string()), "{arms:?}");
+    assert_eq!(name_and_preset(nearest(&text("0x44", "0xa11"))), "SA-1100: sa1100");
     assert_eq!(
         nearest(&text("0x61", "0x022")).1,
         "ARM implementer 0x61 part 0x22 is not known: no preset; nearest is neoverse-n1"

@@ -1,25 +1,9 @@
 //! Every check has a machine that fails it, with the exact line that is printed.
 
-use crate::common::{good, GOOD};
+use crate::common::{edited, error, good, GOOD};
 use lookaside_machine::{parse, Origin};
 
 const HOST: &str = "[page_table.host]\nformat = \"sv39\"\npage_size = \"2M\"\n[walker]";
-
-/// The good machine with `from` (its first occurrence after `section`, a text in it) replaced by `to`.
-fn edited(section: &str, from: &str, to: &str) -> String {
-    let at = GOOD.find(section).unwrap_or_else(|| panic!("no {section}"));
-    let (head, tail) = GOOD.split_at(at);
-    assert!(tail.contains(from), "no {from} after {section}");
-    format!("{head}{}", tail.replacen(from, to, 1))
-}
-
-/// What is printed for the edited machine.
-fn error(section: &str, from: &str, to: &str) -> String {
-    match parse(&edited(section, from, to), "m.toml") {
-        Ok(_) => format!("accepted with {to}"),
-        Err(e) => e.to_string(),
-    }
-}
 
 #[test]
 fn the_machine_that_the_others_are_made_from_is_good() {
@@ -36,6 +20,7 @@ fn text_that_is_no_toml_has_line_and_column() {
         parse("name = \"m\"\nname = \"n\"\n", "m.toml").unwrap_err().to_string(),
         "m.toml: line 2, column 1: duplicate key `name` in document root"
     );
+    assert_eq!(parse("name = ", "m.toml").unwrap_err().to_string(), "m.toml: line 1, column 8: a value is missing");
 }
 
 #[test]
@@ -45,9 +30,9 @@ fn keys_and_types() {
         ("\"l1\"", "ways = 4", "", "tlb[0].ways: is missing"),
         ("\"pde\"", "replacement = \"lru\"", "", "walk_cache[0].replacement: is missing"),
         ("[memory]", "cycles = 200.0", "", "memory.cycles: is missing"),
-        ("[topology]", "sockets = 1", "sokets = 1", "topology.sokets: is no key here; known: sockets, cores_per_socket, threads_per_core"),
-        ("\"stlb\"", "hit_cycles", "latency", "tlb[1].latency: is no key here; known: name, level, serves, page_sizes, entries, ways, index, replacement, tags, lockable_entries, coalesce_pages, directory_entries, hit_cycles, shared_by"),
-        ("[memory]", "cycles", "ns", "memory.ns: is no key here; known: cycles"),
+        ("[topology]", "sockets = 1", "sokets = 1", "topology.sokets: unknown key; known keys: sockets, cores_per_socket, threads_per_core"),
+        ("\"stlb\"", "hit_cycles", "latency", "tlb[1].latency: unknown key; known keys: name, level, serves, page_sizes, entries, ways, index, replacement, tags, lockable_entries, coalesce_pages, directory_entries, hit_cycles, shared_by"),
+        ("[memory]", "cycles", "ns", "memory.ns: unknown key; known keys: cycles"),
         ("\"l1\"", "entries = 64", "entries = \"64\"", "tlb[0].entries: expected a whole number, not negative, found string \"64\""),
         ("\"l1\"", "entries = 64", "entries = -1", "tlb[0].entries: expected a whole number, not negative, found integer -1"),
         ("\"l1\"", "entries = 64", "entries = 6.4", "tlb[0].entries: expected a whole number, not negative, found floating point 6.4"),
@@ -361,44 +346,13 @@ fn loads_and_stores_need_a_tlb() {
 }
 
 #[test]
-fn a_linear_index_needs_bits_to_take() {
-    let text = edited("\"stlb\"", "entries = 2048\nways = 8", "entries = 1048576\nways = 1").replace("\"l1\"", "\"a\"");
-    assert!(parse(&text, "m.toml").is_ok());
-    // 32 - 12 - 2 bits of block number are 18; 2^20 sets would need 20.
-    let text = text.replace("x86-64-4level", "armv7-lpae").replace("tree-plru", "lru");
-    assert_eq!(
-        parse(&text, "m.toml").unwrap_err().to_string(),
-        "m.toml: tlb[1].index: 1048576 sets need 20 bits; a page number has 18"
-    );
-}
-
-#[test]
-fn nobody_gets_more_than_can_be_modelled() {
-    let many: String = (0..65)
-        .map(|i| {
-            format!("[[walk_cache]]\nname = \"w{i}\"\ntable_level = 2\nentries = 1\nways = 1\nreplacement = \"lru\"\n")
-        })
-        .collect();
-    assert_eq!(
-        parse(&format!("{GOOD}{many}"), "m.toml").unwrap_err().to_string(),
-        "m.toml: walk_cache: 66 of them are more than 64, the most that are modelled"
-    );
-    let text = edited("[topology]", "cores_per_socket = 2", "cores_per_socket = 512").replace("\"32K\"", "\"1G\"");
-    assert_eq!(
-        parse(&text, "m.toml").unwrap_err().to_string(),
-        "m.toml: topology: all TLBs and caches together have 8591024128 entries and lines; at most 67108864 are modelled"
-    );
-    assert_eq!(
-        parse(&" ".repeat((1 << 20) + 1), "m.toml").unwrap_err().to_string(),
-        "m.toml: is longer than 1 MiB, which no file of this kind is"
-    );
-}
-
-#[test]
 fn timing_and_origins() {
     let reads = |costs: &str| format!("[[timing.random_reads]]\nfootprint = \"4M\"\nsmall_pages = {{ {costs} }}");
     let good = "dependent_ns_per_read = [1, 2, 3], independent_ns_per_read = [1, 1, 1]";
     let faults = |ns: &str| format!("[[timing.page_faults]]\npage_size = \"4K\"\nns_per_fault = {ns}");
+    let stream = |beside: &str| {
+        format!("[[timing.sequential_reads]]\nbeside_stream = {beside}\nbytes_per_second = [1e9, 2e9, 3e9]")
+    };
     for (table, expected) in [
         (
             reads("dependent_ns_per_read = [2, 1, 3], independent_ns_per_read = [1, 1, 1]"),
@@ -414,8 +368,17 @@ fn timing_and_origins() {
         (reads(good).replace("4M", "0"), "timing.random_reads[0].footprint: must be more than 0"),
         (format!("{}\n{}", faults("[1, 1, 1]"), faults("[1, 1, 1]")), "timing.page_faults[1].page_size: 4K is there twice"),
         (
+            reads(&good.replace("[1, 1, 1]", "[1, 2, inf]")),
+            "timing.random_reads[0].small_pages.independent_ns_per_read: [1, 2, inf] are no quartiles: three numbers above \
+             0, in ascending order",
+        ),
+        (
+            format!("{}\n{}", stream("true"), stream("true")),
+            "timing.sequential_reads[1].beside_stream: is there twice",
+        ),
+        (
             "[timing]\nfaults = []".into(),
-            "timing.faults: is no key here; known: random_reads, sequential_reads, page_faults",
+            "timing.faults: unknown key; known keys: random_reads, sequential_reads, page_faults",
         ),
         ("[origins]\ntlb = \"guessed\"".into(), "ORIGIN"),
     ] {
@@ -425,11 +388,19 @@ fn timing_and_origins() {
             _ => assert_eq!(found, format!("m.toml: {expected}")),
         }
     }
-    let table = format!("{}\nbeside_stream = true\n{}", reads(good), faults("[500.5, 600, 700]"));
+    let faults = format!("{}\n{}", faults("[500.5, 600, 700]"), faults("[1, 1, 1]").replace("4K", "2M"));
+    let streams = format!("{}\n{}", stream("false"), stream("true"));
+    let table = format!("{}\nbeside_stream = true\n{faults}\n{streams}", reads(good));
     let machine =
         parse(&edited("[memory]", "[memory]", &format!("{table}\n[memory]")), "m.toml").expect("a table that can be");
+    let written = lookaside_machine::to_toml(&machine);
+    assert!(written.contains("beside_stream = true"), "{written}");
     let timing = machine.timing.expect("it is there");
     assert!(timing.random_reads[0].beside_stream && timing.page_faults[0].ns_per_fault.median == 600.0);
+    assert_eq!((timing.page_faults.len(), timing.sequential_reads.len()), (2, 2), "each of another kind");
+    let alone = edited("[memory]", "[memory]", &format!("{}\n[memory]", reads(good)));
+    let written = lookaside_machine::to_toml(&parse(&alone, "m.toml").expect("a table that can be"));
+    assert!(!written.contains("beside_stream"), "what is false is left out: {written}");
 }
 
 /// What `--set` changes is given, and what else the array has is from where it was.
@@ -463,7 +434,7 @@ fn disturbances() {
         ("evictions_per_second = []", "disturbance[0].tlb: is missing"),
         (
             "tlb = \"l1\"\nevictions = []",
-            "disturbance[0].evictions: is no key here; known: tlb, evictions_per_second, evictions_per_system_call, \
+            "disturbance[0].evictions: unknown key; known keys: tlb, evictions_per_second, evictions_per_system_call, \
              evictions_per_context_switch",
         ),
     ] {

@@ -1,7 +1,9 @@
 //! Known answers for each page-table format and each kind of set index, worked out by hand.
 
-use lookaside_machine::{preset, IndexFn, PageSize, TableFormat};
+use lookaside_machine::{preset, to_toml, Full, IndexFn, PageSize, TableFormat, Ways};
 use proptest::prelude::*;
+
+use crate::common::good;
 
 /// Index at each level, root first.
 fn indexes(format: TableFormat, address: u64) -> Vec<u64> {
@@ -131,4 +133,36 @@ proptest! {
             }
         }
     }
+}
+
+/// What is written as text has a name of its own in JSON Schemas, and so one definition.
+#[test]
+fn texts_have_a_definition_in_schemas() {
+    let schema = schemars::schema_for!(lookaside_machine::Machine);
+    let definitions = schema.get("$defs").and_then(|defs| defs.as_object()).expect("definitions");
+    let bytes = serde_json::json!({
+        "type": "string", "description": "Bytes, with a binary unit.", "pattern": "^[0-9]+[KMG]?$"
+    });
+    assert_eq!(definitions.get("PageSize"), Some(&bytes));
+    let mask = serde_json::json!({ "type": "string", "pattern": "^0x[0-9a-f]+$" });
+    let index = serde_json::json!({ "anyOf": [{ "const": "linear" }, { "type": "array", "items": mask }] });
+    assert_eq!(definitions.get("IndexFn"), Some(&index));
+    // A size that is no page's is described where it stands.
+    let size = definitions["Cache"]["properties"]["size"].as_object().expect("a schema");
+    assert_eq!((&size["type"], &size["pattern"]), (&bytes["type"], &bytes["pattern"]));
+}
+
+#[test]
+fn ways_are_written_as_in_the_file() {
+    let written = [Ways::Count(12), Ways::Full(Full::Full)].map(|ways| ways.to_string());
+    assert_eq!(written, ["12", "full"]);
+}
+
+/// What is as usual is not written.
+#[test]
+fn a_cache_that_allocates_for_stores_does_not_say_so() {
+    let mut machine = good();
+    assert!(!to_toml(&machine).contains("write_allocate"));
+    machine.caches[0].write_allocate = false;
+    assert!(to_toml(&machine).contains("write_allocate = false"));
 }

@@ -4,6 +4,7 @@ mod common;
 mod cpu;
 mod errors;
 mod formats;
+mod limits;
 mod overrides;
 mod presets;
 mod properties;

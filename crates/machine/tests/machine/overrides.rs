@@ -50,13 +50,18 @@ fn overrides() {
         (&["=3"], "--set =3: has an empty key"),
         (&["memory..cycles=3"], "--set memory..cycles=3: has an empty key"),
         (&["clock_mhz.x=3"], "--set clock_mhz.x=3: clock_mhz has no keys inside"),
-        (&["tlb.stlb.wais=12"], "m --set tlb.stlb.wais=12: tlb[1].wais: is no key here; known: name, level, serves, page_sizes, entries, ways, index, replacement, tags, lockable_entries, coalesce_pages, directory_entries, hit_cycles, shared_by"),
-        (&["memory.ns=12"], "m --set memory.ns=12: memory.ns: is no key here; known: cycles"),
-        (&["momory.cycles=1"], "m --set momory.cycles=1: momory: is no key here; known: name, description, sources, clock_mhz, topology, page_table, walker, tlb, walk_cache, cache, memory, stream, context_switch, disturbance, timing, origins, not_determined"),
+        (&["tlb.stlb.wais=12"], "m --set tlb.stlb.wais=12: tlb[1].wais: unknown key; known keys: name, level, serves, page_sizes, entries, ways, index, replacement, tags, lockable_entries, coalesce_pages, directory_entries, hit_cycles, shared_by"),
+        (&["memory.ns=12"], "m --set memory.ns=12: memory.ns: unknown key; known keys: cycles"),
+        (&["momory.cycles=1"], "m --set momory.cycles=1: momory: unknown key; known keys: name, description, sources, clock_mhz, topology, page_table, walker, tlb, walk_cache, cache, memory, stream, context_switch, disturbance, timing, origins, not_determined"),
         (&["memory.cycles=fast"], "m --set memory.cycles=fast: memory.cycles: expected a number, found string \"fast\""),
         (&["tlb.stlb.ways=12"], "m --set tlb.stlb.ways=12: tlb[1].ways: 12 does not divide entries 2048; only ways was set: set tlb.stlb.entries as well"),
         (&["tlb.stlb.entries=1000"], "m --set tlb.stlb.entries=1000: tlb[1].ways: entries 1000 in 8 ways are 125 sets, which is no power of two; only entries was set: set tlb.stlb.ways as well"),
         (&["cache.l1d.size=48K"], "m --set cache.l1d.size=48K: cache[0].ways: lines 768 in 8 ways are 96 sets, which is no power of two; only size was set: set cache.l1d.ways as well"),
+        (
+            &["walk_cache.pde.ways=3"],
+            "m --set walk_cache.pde.ways=3: walk_cache[0].ways: 3 does not divide entries 16; only ways was set: set \
+             walk_cache.pde.entries as well",
+        ),
         (&["tlb.stlb.entries=1000", "tlb.stlb.ways=6"], "m --set tlb.stlb.entries=1000 --set tlb.stlb.ways=6: tlb[1].ways: 6 does not divide entries 1000"),
     ] {
         assert_eq!(set(settings).unwrap_err(), expected);
@@ -72,4 +77,25 @@ fn overrides() {
         skylake.with_overrides(&["tlb.stlb.entries=3072".into()]).unwrap_err().to_string(),
         "skylake --set tlb.stlb.entries=3072: tlb[5].index: 7 masks for 256 sets, which need 8; set entries and ways together to keep the number of sets, or set tlb.stlb.index as well"
     );
+    // Who set both, or the index, is not told to set them.
+    for (settings, expected) in [
+        (&["tlb.stlb.entries=3072", "tlb.stlb.ways=6"][..], "7 masks for 512 sets, which need 9"),
+        (&["tlb.stlb.entries=3072", "tlb.stlb.index=[\"0x1\"]"][..], "1 masks for 256 sets, which need 8"),
+    ] {
+        let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
+        let said = skylake.with_overrides(&settings).unwrap_err().to_string();
+        assert!(said.ends_with(expected), "{said}");
+    }
+}
+
+/// It is called by its own name, as there is no file.
+#[test]
+fn a_machine_that_was_changed_by_hand_is_checked() {
+    assert_eq!(good().check(), Ok(()));
+    let mut machine = good();
+    machine.clock_mhz = 0.0;
+    let checked = [machine.check(), machine.with_overrides(&[]).map(|_| ())];
+    assert_eq!(checked.map(|found| found.unwrap_err().to_string()), ["m: clock_mhz: must be more than 0"; 2]);
+    // What was set is looked at together.
+    assert!(machine.with_overrides(&["clock_mhz=1".into()]).is_ok());
 }

@@ -3,9 +3,10 @@
 //! Intel: leaves 2, 4 and 18H (Software Developer's Manual, volume 2A, CPUID, tables 3-8 and 3-12). AMD: 8000_0005,
 //! 8000_0006, 8000_0019, 8000_001D and 8000_0021 (Architecture Programmer's Manual, volume 3, appendix E.4).
 //!
-//! The crate `raw-cpuid` decodes them but for three, which are decoded here. Of leaf 2 it (11.6) gives sentences and no numbers, skips a
-//! register's first byte, and ends at the first descriptor that it does not know. Of 8000_0019 it cuts 12 bits of entries to 8, and the
-//! associativity field of that and of 8000_0006 it takes for one number where it stands for a range. Of 8000_0021 it has no bit 14.
+//! The crate `raw-cpuid` decodes them but for three, which are decoded here. Of leaf 2 it (11.6) gives sentences and no
+//! numbers, skips a register's first byte, and ends at the first descriptor that it does not know. Of 8000_0019 it cuts
+//! 12 bits of entries to 8, and the associativity field of that and of 8000_0006 it takes for one number where it
+//! stands for a range. Of 8000_0021 it has no bit 14.
 
 use lookaside_machine::PageSize;
 use raw_cpuid::{Associativity, CacheType, CpuId, CpuIdReader, CpuIdResult, DatType};
@@ -23,8 +24,8 @@ pub type CpuidRegisters = [u32; 4];
 const MOST_SUBLEAVES: u32 = 64;
 
 /// Intel's descriptors of TLBs that translate loads (leaf 2, table 3-12): code, level, page sizes, entries, ways (0 =
-/// fully associative). Where a code names two arrays it is there twice. Left out: 4 MiB pages (4, 5, 56), and codes whose
-/// associativity the manual does not give (5B, 5C, 5D).
+/// fully associative). Where a code names two arrays it is there twice. Left out: 4 MiB pages (4, 5, 56), and codes
+/// whose associativity the manual does not give (5B, 5C, 5D).
 const DESCRIPTORS: [(u8, u32, &[PageSize], u32, u32); 22] = [
     (0x03, 1, &[K4], 64, 4),
     (0x57, 1, &[K4], 16, 4),
@@ -175,8 +176,8 @@ fn amd<R: CpuIdReader>(cpuid: &CpuId<R>, read: &dyn Fn(u32, u32) -> CpuidRegiste
             }
         }
     }
-    // 8000_0021, EAX bit 14, "L2TlbSizeX32": second levels are counted in 32s, since 4096 entries (Zen 5) do not fit 12 bits. A
-    // hypervisor may hide it, and let the rest through.
+    // 8000_0021, EAX bit 14, "L2TlbSizeX32": second levels are counted in 32s, since 4096 entries (Zen 5) do not fit 12
+    // bits. A hypervisor may hide it, and let the rest through.
     let features = cpuid.get_extended_feature_identification_2();
     let in_32s = features.is_some() && read(0x8000_0021, 0)[0] >> 14 & 1 == 1;
     let unit = |level: u32| if in_32s && level == 2 { 32 } else { 1 };

@@ -111,9 +111,9 @@ impl Confusion {
 }
 
 impl<M: Metal> MissCounter<M> {
-    /// Calibrates on pages of the machine's own, chosen by these levels; a few tenths of a second. `rounds` is how often
-    /// each access will be timed, with and without the control: at least 16, a multiple of 8 (rounded up); 512
-    /// is a good number.
+    /// Calibrates on pages of the machine's own, chosen by these levels; a few tenths of a second. `rounds` is how
+    /// often each access will be timed, with and without the control: at least 16, a multiple of 8 (rounded up); 512 is
+    /// a good number.
     ///
     /// # Errors
     /// The machine cannot time loads from addresses, or known misses cannot be told from hits.
@@ -161,10 +161,10 @@ impl<M: Metal> MissCounter<M> {
     }
 
     /// Loads from `prime`, in order, lets `act` run, then loads from `timed`, in a random order: which of these miss.
-    /// With the same pages in `prime` and `timed`: which of them did `act` evict? The order changes, since in an even one
-    /// a prefetcher may run ahead and fill what was evicted (seen on Zen 4: pages three apart, their lines out of the
-    /// first-level cache). `act` runs `2 * rounds + 16` times;
-    /// what it touches itself (its stack, what it calls) counts as part of it.
+    /// With the same pages in `prime` and `timed`: which of them did `act` evict? The order changes, since in an even
+    /// one a prefetcher may run ahead and fill what was evicted (seen on Zen 4: pages three apart, their lines out of
+    /// the first-level cache). `act` runs `2 * rounds + 16` times; what it touches itself (its stack, what it calls)
+    /// counts as part of it.
     ///
     /// # Errors
     /// `timed` is empty or too long.

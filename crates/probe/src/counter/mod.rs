@@ -1,4 +1,5 @@
-//! TLB misses counted without a PMU, by timing loads: of a caller's own accesses, and of passes over a caller's own pages.
+//! TLB misses counted without a PMU, by timing loads: of a caller's own accesses, and of passes over a caller's own
+//! pages.
 
 pub(crate) mod error;
 pub(crate) mod miss_counter;

@@ -1,8 +1,10 @@
-//! Misses of a single pass over known pages, by its groups' times: what the counter cannot average, since it happens once.
+//! Misses of a single pass over known pages, by its groups' times: what the counter cannot average, since it happens
+//! once.
 //!
-//! Calibrated on passes that are known to find all their translations, and on passes that are known to find none; half of each gives what a
-//! miss takes, and the other half how often such a pass is counted wrongly. A group's count is signed and not whole: the timer's grain goes both
-//! ways, and rounding each group up from none would add up to misses that were not there.
+//! Calibrated on passes that are known to find all their translations, and on passes that are known to find none; half
+//! of each gives what a miss takes, and the other half how often such a pass is counted wrongly. A group's count is
+//! signed and not whole: the timer's grain goes both ways, and rounding each group up from none would add up to misses
+//! that were not there.
 
 use lookaside_stats::median;
 use schemars::JsonSchema;
@@ -11,8 +13,9 @@ use serde::Serialize;
 use crate::counter::error::CounterError;
 use crate::counter::timed_chain::GroupTicks;
 
-/// A group that takes so many times what it would if all its pages missed was interrupted: a walk whose tables are in memory is about ten times one
-/// whose tables are in the second-level cache (`lookaside probe` on the development machine: 402 and 49 cycles).
+/// A group that takes so many times what it would if all its pages missed was interrupted: a walk whose tables are in
+/// memory is about ten times one whose tables are in the second-level cache (`lookaside machine probe` on the
+/// development machine: 402 and 49 cycles).
 const INTERRUPTED: f64 = 10.0;
 /// Known passes of which less than this share is recognised make no meter.
 const LEAST_RIGHT: f64 = 0.9;
@@ -33,7 +36,8 @@ pub struct PassMeter {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct GroupBaseline {
     pages: u32,
-    /// What the first words take longer than the second, at least and at most: beyond, it is not the group's translations.
+    /// What the first words take longer than the second, at least and at most: beyond, it is not the group's
+    /// translations.
     extra_ticks: [f64; 2],
     /// Of these, where none misses.
     kept_ticks: f64,
@@ -77,15 +81,17 @@ impl MeterAccuracy {
 /// What became of a group.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GroupVerdict {
-    /// So many of its pages missed, give or take what the timer's grain does: it may be less than none. Sums over groups are right.
+    /// So many of its pages missed, give or take what the timer's grain does: it may be less than none. Sums over
+    /// groups are right.
     Misses(f64),
     /// Something else ran meanwhile: what missed is not known.
     Interrupted,
 }
 
 impl PassMeter {
-    /// From the ticks of passes ([`super::TimedChain::pass`]) over groups of so many pages: where all is kept, and where all is missed. `interrupt_ticks`: what no interrupt
-    /// takes less than; of small groups a few walks through memory would be taken for one.
+    /// From the ticks of passes ([`super::TimedChain::pass`]) over groups of so many pages: where all is kept, and
+    /// where all is missed. `interrupt_ticks`: what no interrupt takes less than; of small groups a few walks through
+    /// memory would be taken for one.
     ///
     /// # Errors
     /// Too few passes, or the two cannot be told apart.
@@ -228,8 +234,8 @@ mod tests {
     use crate::counter::timed_chain::GroupTicks;
     use lookaside_stats::SplitMix64;
 
-    /// Ticks of passes as a machine would take them: a base, so much a miss, now and then lines that the caches lost (of both words alike),
-    /// read in grains.
+    /// Ticks of passes as a machine would take them: a base, so much a miss, now and then lines that the caches lost
+    /// (of both words alike), read in grains.
     fn passes(
         rng: &mut SplitMix64,
         pages: &[usize],
@@ -254,7 +260,8 @@ mod tests {
     }
 
     proptest! {
-        /// Where a group's misses are far beyond the grain, the count of any pass is right within two grains a group, whatever the caches lost.
+        /// Where a group's misses are far beyond the grain, the count of any pass is right within two grains a group,
+        /// whatever the caches lost.
         #[test]
         fn counts_are_right_within_the_grain(
             seed in any::<u64>(),
@@ -277,13 +284,15 @@ mod tests {
                 prop_assert!(wrong <= groups as f64 * (3.0 * grain as f64 / miss + 0.5), "{} by {}", counted, wrong);
                 sum += counted;
             }
-            // Of many passes the grain's wrongs go: what is left is how well 32 passes tell a group's, and what is cut off beyond its pages.
+            // Of many passes the grain's wrongs go: what is left is how well 32 passes tell a group's, and what is cut
+            // off beyond its pages.
             let wrong = (sum / 64.0 - (groups * share) as f64).abs() / groups as f64;
             prop_assert!(wrong <= 0.75 * grain as f64 / miss + 0.1, "{} a group", wrong);
         }
     }
 
-    /// Grains as large as two thirds of a miss, pages in twos: rounding each group up from none would count some eight misses of 64 that were not there.
+    /// Grains as large as two thirds of a miss, pages in twos: rounding each group up from none would count some eight
+    /// misses of 64 that were not there.
     #[test]
     fn a_coarse_timer_adds_up_to_no_misses() {
         let mut rng = SplitMix64::new(3);

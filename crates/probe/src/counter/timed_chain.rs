@@ -75,13 +75,14 @@ impl Timer {
     }
 }
 
-/// Prefetches each address into all caches, as far as this processor heeds that; none faults, whatever it is. What they began may go on afterwards.
+/// Prefetches each address into all caches, as far as this processor heeds that; none faults, whatever it is. What they
+/// began may go on afterwards.
 pub fn prefetch(addresses: &[u64]) {
     here::prefetch(addresses);
 }
 
-/// What a group took: its pages' first words, then their second ones. What was lost of the translations is in the first only, what was lost of the data
-/// caches in both alike, the words being on lines of their own.
+/// What a group took: its pages' first words, then their second ones. What was lost of the translations is in the first
+/// only, what was lost of the data caches in both alike, the words being on lines of their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupTicks {
     /// Of the words that bring the translations back.
@@ -92,7 +93,8 @@ pub struct GroupTicks {
     pub before: u64,
 }
 
-/// Chains of dependent loads through words of the caller's, two on each page, in groups of pages that are timed each for itself.
+/// Chains of dependent loads through words of the caller's, two on each page, in groups of pages that are timed each
+/// for itself.
 #[derive(Debug)]
 pub struct TimedChain {
     timer: Timer,
@@ -107,8 +109,8 @@ struct PageGroup {
 }
 
 impl TimedChain {
-    /// Links the words in this order, two a page (each then holds the address of the next page's), `size` pages a group; the last group may
-    /// be smaller.
+    /// Links the words in this order, two a page (each then holds the address of the next page's), `size` pages a
+    /// group; the last group may be smaller.
     ///
     /// # Safety
     /// Each is a word, aligned to 8 bytes, that may be written and that nobody else uses while the chain lives.
@@ -127,7 +129,8 @@ impl TimedChain {
     /// The same over words that are only read, a page a group: what they hold does not matter.
     ///
     /// # Safety
-    /// Each is a word, aligned to 8 bytes, that may be read while the chain lives, and that nobody writes to while it is.
+    /// Each is a word, aligned to 8 bytes, that may be read while the chain lives, and that nobody writes to while it
+    /// is.
     pub unsafe fn over(timer: Timer, pages: &[[*mut u64; 2]]) -> Self {
         let group = |words: &[*mut u64; 2]| PageGroup { starts: words.map(|at| at as u64), pages: 1 };
         Self { timer, groups: pages.iter().map(group).collect() }
@@ -143,8 +146,8 @@ impl TimedChain {
         self.timer
     }
 
-    /// Loads a group's words, each when the one before is there, the first words of all its pages and then the second. `last` becomes the
-    /// tick after: of groups done one after the other no time is lost.
+    /// Loads a group's words, each when the one before is there, the first words of all its pages and then the second.
+    /// `last` becomes the tick after: of groups done one after the other no time is lost.
     // One copy of the code, which is warm from whatever chain came before.
     #[inline(never)]
     pub fn step(&self, group: usize, last: &mut u64) -> GroupTicks {

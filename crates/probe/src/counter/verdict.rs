@@ -3,8 +3,8 @@
 use lookaside_stats::median;
 use serde::Serialize;
 
-/// Samples beyond this many times their median are left out: interrupted. Walks whose tables are in memory are as long, but
-/// then so is the median; where they are a minority, too many are left out to be interrupts, and that is seen.
+/// Samples beyond this many times their median are left out: interrupted. Walks whose tables are in memory are as long,
+/// but then so is the median; where they are a minority, too many are left out to be interrupts, and that is seen.
 const LONG: f64 = 4.0;
 /// Share of samples left out from which on they were no interrupts.
 const TOO_MANY: f64 = 0.05;

@@ -6,9 +6,9 @@ use crate::claims::claim::{Claim, HardwarePart};
 use crate::description::arrays::serves;
 use crate::report::ProbeReport;
 
-/// Takes what CPUID says of data caches that were not measured, and names where it is at one with the preset on a TLB. Where the two
-/// differ on a TLB the preset stays: a hypervisor that hides the unit of such a figure lets the figure through (Zen 5's 128 for 4096,
-/// 8000_0021, EAX bit 14).
+/// Takes what CPUID says of data caches that were not measured, and names where it is at one with the preset on a TLB.
+/// Where the two differ on a TLB the preset stays: a hypervisor that hides the unit of such a figure lets the figure
+/// through (Zen 5's 128 for 4096, 8000_0021, EAX bit 14).
 pub(super) fn put_cpuid(report: &ProbeReport, machine: &mut Machine) {
     let unmeasured = report.claims.iter().filter(|claim| claim.measured.is_none());
     for Claim { source, part, shape, arrays } in unmeasured.map(|claim| &claim.stated) {

@@ -43,7 +43,7 @@ impl ProbeReport {
             true => format!("This machine's data TLBs, data caches and walks as measured; the rest {from}"),
             false => format!("No level of this machine's TLBs was found: they are {from}"),
         };
-        machine.sources = vec![format!("lookaside probe, seed {}", self.seed)];
+        machine.sources = vec![format!("lookaside machine probe, seed {}", self.seed)];
         machine.not_determined = vec![format!("{}: {from}", NEVER.join(", "))];
         // The second first: what a hit there costs is seen at the first, and belongs to the array for 4 KiB pages only.
         for level in self.levels.iter().rev() {

@@ -1,4 +1,5 @@
-//! Says of each group of a description's values where it is from: what was found is measured, the rest is the base's, or assumed.
+//! Says of each group of a description's values where it is from: what was found is measured, the rest is the base's,
+//! or assumed.
 
 use lookaside_machine::{Cache, Machine, Origin, PageSize, Serves, Stage, Tlb, WalkCache};
 
@@ -194,7 +195,7 @@ mod tests {
         let first = Geometry { entries: 72, ways: 72, sets: 1, masks: Vec::new() };
         let levels = vec![
             level(1, Finding::confirmed(first, Vec::new())),
-            level(2, Finding::not_determined("its share of the time is used up")),
+            level(2, Finding::not_determined("stopped at its time limit")),
         ];
         ProbeReport { cycles_per_tick: 1.0, levels, ..ProbeReport::default() }
     }

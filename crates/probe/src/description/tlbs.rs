@@ -65,7 +65,8 @@ impl LevelReport {
 }
 
 impl GiganticPages {
-    /// Puts arrays of their own; where an entry covers a part of a page, pages take entries of the array for such parts.
+    /// Puts arrays of their own; where an entry covers a part of a page, pages take entries of the array for such
+    /// parts.
     pub(super) fn put(&self, machine: &mut Machine, from: &str) {
         for (level, part) in self.levels.iter().zip(&self.parts) {
             if part.value().is_some_and(|&part| part < PageSize::G1) {

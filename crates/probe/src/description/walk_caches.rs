@@ -70,8 +70,8 @@ pub(super) fn put_walk_caches(found: &WalkCaches, machine: &mut Machine, from: &
     }
 }
 
-/// As many as the array has entries? Sets and ways may be others: on Zen 4 those of directories show 512 sets of 6 ways where
-/// pages show 256 of 12.
+/// As many as the array has entries? Sets and ways may be others: on Zen 4 those of directories show 512 sets of 6 ways
+/// where pages show 256 of 12.
 fn is_size_of(held: &WalkCacheSize, tlb: &Tlb) -> bool {
     (held.at_least..=held.at_most).contains(&tlb.entries)
 }

@@ -39,7 +39,7 @@ pub(super) fn switch_losses(
         }
         Err(all) => {
             let seen = all.iter().map(|x| format!("of {}: {:.1} and {:.1}", x.of, x.l1, x.stlb)).collect();
-            Finding::not_determined("no two looks see the same").with_evidence(seen)
+            Finding::not_determined("no two measurements agree").with_evidence(seen)
         }
     }))
 }

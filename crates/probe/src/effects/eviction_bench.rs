@@ -2,8 +2,8 @@
 //!
 //! The pages are loaded, the act is done, and they are loaded again and timed: once as they are, once with each page
 //! touched at another line right before. The difference is what translations cost. Behind a walk through pages that put
-//! everything out of the first level, what it costs more with the act than without is the second level's losses; without
-//! that walk, both levels'.
+//! everything out of the first level, what it costs more with the act than without is the second level's losses;
+//! without that walk, both levels'.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,8 @@ const KNOWN_PAGES: usize = 8;
 /// See [`KNOWN_PAGES`].
 const KNOWN_SAMPLES: usize = 512;
 
-/// What a sample of one load counts at most, in walks; as much below one as above, since the timer's grain goes either way.
+/// What a sample of one load counts at most, in walks; as much below one as above, since the timer's grain goes either
+/// way.
 const MOST_WALKS: f64 = 2.0;
 /// A share of walks that is lower is the grain's.
 const HARDLY: f64 = 0.3;
@@ -73,8 +74,8 @@ impl<'b, 'm, 'l> EvictionBench<'b, 'm, 'l> {
         self.picker.in_different_sets(count.min(most))
     }
 
-    /// Pages that put these out of the second level, and pages that put all out of the first and leave the second level's
-    /// sets of these alone.
+    /// Pages that put these out of the second level, and pages that put all out of the first and leave the second
+    /// level's sets of these alone.
     pub(crate) fn evictors(&mut self, pages: &[u64]) -> (Vec<u64>, Vec<u64>) {
         let sets: BTreeSet<u64> = pages.iter().map(|&page| self.picker.set(page)).collect();
         (self.picker.evicting(pages), self.picker.flooding_first_level(&sets))

@@ -38,7 +38,7 @@ pub(super) fn prefetch_fill(
 pub(super) fn finding<T>(found: Result<T, Vec<T>>, seen: Vec<String>) -> Finding<T> {
     match found {
         Ok(value) => Finding::confirmed(value, seen),
-        Err(_) => Finding::not_determined("no two looks see the same").with_evidence(seen),
+        Err(_) => Finding::not_determined("no two measurements agree").with_evidence(seen),
     }
 }
 

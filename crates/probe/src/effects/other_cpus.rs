@@ -84,8 +84,8 @@ fn neighbour_evictions(
         let waited = 4 * SAMPLES;
         idle = (loads as f64) < ROUNDS * (waited * most_pages) as f64;
         seen.push(format!(
-            "of {} entries lost in {ticks} ticks, first and second level: {:.1} and {:.1} beside a thread on one page, {:.1} and \
-             {:.1} beside one on {most_pages} pages ({loads} loads)",
+            "of {} entries lost in {ticks} ticks, first and second level: {:.1} and {:.1} beside a thread on one \
+             page, {:.1} and {:.1} beside one on {most_pages} pages ({loads} loads)",
             still.of, still.l1, still.stlb, flooded.l1, flooded.stlb
         ));
         let of = still.of as f64;
@@ -103,6 +103,6 @@ fn neighbour_evictions(
     Ok(match until_answers_agree(look, |a: &NeighbourEvictions, b| a == b)? {
         Ok((takes, _)) => Finding::confirmed(takes, seen),
         Err(_) if idle => Finding::not_determined(format!("a thread on CPU {cpu} hardly runs")).with_evidence(seen),
-        Err(_) => Finding::not_determined("no two looks see the same").with_evidence(seen),
+        Err(_) => Finding::not_determined("no two measurements agree").with_evidence(seen),
     })
 }

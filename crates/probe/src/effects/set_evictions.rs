@@ -17,8 +17,9 @@ use lookaside_stats::median;
 
 /// Sets looked at together at most: few enough that the pages' table entries stay in the caches.
 const SETS: usize = 32;
-/// How often an act is done: with so many groups of fresh pages in each of the two looks, so many samples each. A set that is
-/// just full misses now and then by itself, more with some pages than with others (Zen 4: one to two of twelve).
+/// How often an act is done: with so many groups of fresh pages in each of the two looks, so many samples each. A set
+/// that is just full misses now and then by itself, more with some pages than with others (Zen 4: one to two of
+/// twelve).
 struct ActEffort {
     groups: usize,
     samples: usize,
@@ -31,8 +32,8 @@ const LONG: ActEffort = ActEffort { groups: 2, samples: 8 };
 const SHORT_TICKS: u64 = 2000;
 /// Seconds of a wait.
 const WAIT_SECONDS: f64 = 0.002;
-/// A set is disturbed where both looks see more evictions than in the median set by this many times their usual deviation,
-/// and by at least this many an act: chance makes fewer than 1 of 10,000 sets seem so.
+/// A set is disturbed where both looks see more evictions than in the median set by this many times their usual
+/// deviation, and by at least this many an act: chance makes fewer than 1 of 10,000 sets seem so.
 const CLEARLY: f64 = 2.5;
 /// See [`CLEARLY`].
 const LEAST: f64 = 0.3;
@@ -103,8 +104,8 @@ fn agree(a: &[f64], b: &[f64], scale: f64) -> Finding<SetEvictions> {
     let both = pairs.iter().filter(|(a, b)| a.max(*b) > very && a.min(*b) > once).count();
     let disturbed = pairs.iter().filter(|(a, b)| a.min(*b) > least).count();
     let seen = vec![format!(
-        "looks deviate by {:.2}, their medians are {:.2} and {:.2}; {disturbed} of {} sets above that by {:.2} in both; of \
-         {either} by {:.2} in either, {both} by {:.2} in both",
+        "measurements deviate by {:.2}, their medians are {:.2} and {:.2}; {disturbed} of {} sets above that by {:.2} in \
+         both; of {either} by {:.2} in either, {both} by {:.2} in both",
         deviation * scale,
         middles[0] * scale,
         middles[1] * scale,
@@ -114,7 +115,7 @@ fn agree(a: &[f64], b: &[f64], scale: f64) -> Finding<SetEvictions> {
         once * scale
     )];
     if (both as f64) < AGREE * either as f64 {
-        return Finding::not_determined("two looks name different sets").with_evidence(seen);
+        return Finding::not_determined("two measurements name different sets").with_evidence(seen);
     }
     let value = |(a, b): &(f64, f64)| if a.min(*b) > least { (a + b) / 2.0 * scale } else { 0.0 };
     let by_set = pairs.iter().map(value).collect();

@@ -1,10 +1,11 @@
 //! Does a thread on another CPU use the entries that a thread here has made? (PT-Baker, §4.4.5.1, Figure 4.6.)
 //!
-//! A circle through an array's pages is walked here: alone; beside a thread that stays on one page; beside one that walks
-//! through the *same* pages; beside one that walks through as many pages of its own. What is compared are second-level misses an
-//! access, by a proven counter, else by the time that translations take, so that a core that two threads share, or
-//! data caches, make no misses. The paper's two runs, alone and with the same pages, do not tell entries that threads compete
-//! for from entries that are shared out, nor shared ones from none that the other thread could reach: the other two do.
+//! A circle through an array's pages is walked here: alone; beside a thread that stays on one page; beside one that
+//! walks through the *same* pages; beside one that walks through as many pages of its own. What is compared are
+//! second-level misses an access, by a proven counter, else by the time that translations take, so that a core that two
+//! threads share, or data caches, make no misses. The paper's two runs, alone and with the same pages, do not tell
+//! entries that threads compete for from entries that are shared out, nor shared ones from none that the other thread
+//! could reach: the other two do.
 
 use crate::bench::{ChainBench, Halt};
 use crate::effects::eviction_bench::EvictionBench;
@@ -39,9 +40,9 @@ const KEPT_UP: f64 = 0.5;
 /// The array that fits by itself, in eighths of the second level's entries; twice that does not fit.
 const EIGHTHS: usize = 5;
 
-/// Looks whether a thread on `cpu` uses the entries of this one, on an array of as many pages as both levels have entries (the
-/// paper's) and on one that fits by itself; what two looks agree on is confirmed. `counter` is an event that is proven to
-/// count second-level misses.
+/// Looks whether a thread on `cpu` uses the entries of this one, on an array of as many pages as both levels have
+/// entries (the paper's) and on one that fits by itself; what two looks agree on is confirmed. `counter` is an event
+/// that is proven to count second-level misses.
 ///
 /// # Errors
 /// It is to end.
@@ -101,7 +102,7 @@ pub(super) fn measure_sharing_beside(
         _ if looks.iter().any(|look| look.rounds_a_round < KEPT_UP) => {
             Finding::not_determined(format!("a thread on CPU {cpu} hardly runs")).with_evidence(seen)
         }
-        _ => Finding::not_determined("no two looks see the same").with_evidence(seen),
+        _ => Finding::not_determined("no two measurements agree").with_evidence(seen),
     })
 }
 
@@ -201,8 +202,8 @@ impl SharingMeasurement {
         let misses =
             |misses: &MissesPerAccess| format!("{:.2} ({:.2} to {:.2})", misses.median, misses.low, misses.high);
         format!(
-            "misses an access to {} pages: {} alone, {} beside a thread on one page, {} on the same pages, {} on as many others, \
-             where it goes round {:.1} times a round of ours",
+            "misses an access to {} pages: {} alone, {} beside a thread on one page, {} on the same pages, {} on as \
+             many others, where it goes round {:.1} times a round of ours",
             self.pages,
             misses(&self.alone),
             misses(&self.one_page),

@@ -1,5 +1,5 @@
-//! What loads cost that lie far apart, and in a row: memory under random loads, ascending walks, and whether a huge page is
-//! held as one translation. All by sequences ([`WordSequence`]), as programs make them.
+//! What loads cost that lie far apart, and in a row: memory under random loads, ascending walks, and whether a huge
+//! page is held as one translation. All by sequences ([`WordSequence`]), as programs make them.
 
 use lookaside_machine::PageSize;
 
@@ -18,22 +18,22 @@ const LINE: u64 = 64;
 const PAGE: u64 = 4096;
 /// Cycles of the addition that makes each address of a sequence depend on what was read before.
 const ADDITION: f64 = 1.0;
-/// Pages of a window of random loads: its translations stay in a second-level TLB (all of these cores have 512 entries or
-/// more), and it is much larger than a row of DRAM.
+/// Pages of a window of random loads: its translations stay in a second-level TLB (all of these cores have 512 entries
+/// or more), and it is much larger than a row of DRAM.
 const WINDOW: u64 = 256;
 /// Lines read at random are so many times what the last cache holds.
 const BEYOND: f64 = 4.0;
 /// Where the last cache is not known: what is beyond all but the largest.
 const FAR_BYTES: u64 = 64 << 20;
-/// A walk through memory is so long: beyond what caches keep of the walk before, also of the list that its order is read from, a
-/// sixteenth of it.
+/// A walk through memory is so long: beyond what caches keep of the walk before, also of the list that its order is
+/// read from, a sixteenth of it.
 const STREAM_BYTES: u64 = 256 << 20;
 /// Two passes agree within this share; memory that others use too is no steadier.
 const ALIKE: f64 = 0.12;
 /// Pages of an ascending walk whose translations are at hand.
 const HOT: u64 = 8;
-/// Two passes agree within so many cycles of a page-table walk, too: it is told from 64 loads of 4 to 5 cycles, whose clocks differ by
-/// up to 2 %.
+/// Two passes agree within so many cycles of a page-table walk, too: it is told from 64 loads of 4 to 5 cycles, whose
+/// clocks differ by up to 2 %.
 const GRAIN: f64 = 8.0;
 /// Passes at most.
 const PASSES: usize = 5;
@@ -113,8 +113,8 @@ pub(crate) fn access_patterns(
     Ok(found)
 }
 
-/// What a page-table walk adds in an ascending walk, line by line over far more pages than TLBs have entries, beside one over few
-/// pages.
+/// What a page-table walk adds in an ascending walk, line by line over far more pages than TLBs have entries, beside
+/// one over few pages.
 fn stream_walk(bench: &mut LatencyBench<'_>) -> Result<Finding<MeasuredRange>, Halt> {
     let area = MemoryArea::Shared;
     let pages = PARTS.min(bench.metal().area_bytes(area) / PAGE);
@@ -179,16 +179,16 @@ fn agreed(
     Ok(Finding::not_determined(format!("no two passes give the same: {} cycles", all.join(", "))))
 }
 
-/// Whether a huge page is one translation: lines in far more small pages than the TLBs have entries, beside as many lines in
-/// few. What it takes longer is a miss of a TLB at most, or a walk.
+/// Whether a huge page is one translation: lines in far more small pages than the TLBs have entries, beside as many
+/// lines in few. What it takes longer is a miss of a TLB at most, or a walk.
 fn huge_pages_are_whole(bench: &mut LatencyBench<'_>, room: u64, hit: f64, base: f64) -> Result<Finding<bool>, Halt> {
     let pages = (room / PAGE).min(PARTS);
     let mut excess = Vec::new();
     for _ in 0..2 {
         let mut order: Vec<u64> = (0..pages).collect();
         bench.rng.shuffle(&mut order);
-        // Another line every 32 pages: a huge page's frames are contiguous, and lines in step with pages would meet in few
-        // sets of a cache.
+        // Another line every 32 pages: a huge page's frames are contiguous, and lines in step with pages would meet in
+        // few sets of a cache.
         let line = |i: u64| i / 32 % (PAGE / LINE);
         let apart: Vec<u32> = order.iter().map(|i| ((i * PAGE + line(*i) * LINE) / WORD) as u32).collect();
         let together: Vec<u32> = order.iter().map(|i| (i * LINE / WORD) as u32).collect();

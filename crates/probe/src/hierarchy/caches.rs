@@ -25,8 +25,8 @@ const PASSES: usize = 4;
 const FEW: u64 = 16;
 /// Passes agree on how much fits within this share: others take more or less of a shared cache, and the span is said.
 const SAME_BYTES: f64 = 1.0;
-/// From a level to the next it is at most so many times the footprint; else there may be one between that is too small, or
-/// too much disturbed, to be told.
+/// From a level to the next it is at most so many times the footprint; else there may be one between that is too small,
+/// or too much disturbed, to be told.
 const LEAP: u64 = 4;
 /// What takes longer is memory, in nanoseconds: last-level caches take 10 to 40 ns, memory 60 and more on all machines
 /// that lmbench's `lat_mem_rd` is commonly reported for.

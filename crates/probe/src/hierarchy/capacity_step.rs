@@ -47,8 +47,8 @@ fn least(costs: &[CountCost]) -> f64 {
     LEAST_CYCLES.max(LEAST_NOISE * spread)
 }
 
-/// The step in these costs (in ascending order of numbers), if there is a clear one: from one number on all do not fit, up to
-/// another all do.
+/// The step in these costs (in ascending order of numbers), if there is a clear one: from one number on all do not fit,
+/// up to another all do.
 pub(super) fn rise(costs: &[CountCost]) -> Option<CapacityStep> {
     let last = &costs[costs.len() - (costs.len() / 4).max(3).min(costs.len())..];
     let cycles = median(last.iter().map(|cost| cost.cycles))?;

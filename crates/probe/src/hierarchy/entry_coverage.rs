@@ -14,8 +14,8 @@ use crate::report::walks::WalkCosts;
 
 /// Pages beyond what entries of one page each hold, as a share.
 pub(super) const BEYOND: f64 = 1.5;
-/// Steps hit where they take longer than those that surely do by less than this part of a miss. Of random replacement 58 in
-/// 100 miss with half as many pages again.
+/// Steps hit where they take longer than those that surely do by less than this part of a miss. Of random replacement
+/// 58 in 100 miss with half as many pages again.
 pub(super) const HITS: f64 = 0.3;
 /// Most pages that an entry is tried for: no core is known to coalesce more.
 const MOST: u32 = 16;
@@ -103,8 +103,8 @@ fn needed(entries: u32, pages: u32) -> u64 {
     (f64::from(entries) * f64::from(pages) * BEYOND) as u64 * PAGE
 }
 
-/// Cycles a step that contiguous pages take longer than as many lines in half as many pages as there are entries; `None` =
-/// not enough memory.
+/// Cycles a step that contiguous pages take longer than as many lines in half as many pages as there are entries;
+/// `None` = not enough memory.
 fn added(bench: &mut LatencyBench<'_>, split: bool, entries: u32, pages: u32, line: u64) -> Result<Option<f64>, Halt> {
     let bytes = needed(entries, pages);
     let area = MemoryArea::Contiguous { bytes, split };

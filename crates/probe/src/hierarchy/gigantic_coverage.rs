@@ -1,9 +1,10 @@
-//! How much of a 1 GiB page one TLB entry covers: all of it, 2 MiB, or a small page. A core may have no entries for such
-//! pages in a level, and a host may have smaller pages behind them.
+//! How much of a 1 GiB page one TLB entry covers: all of it, 2 MiB, or a small page. A core may have no entries for
+//! such pages in a level, and a host may have smaller pages behind them.
 //!
-//! Places are walked that lie so far apart that each needs an entry of its own if entries cover no more than that; there are more of
-//! them than the level has entries. Two chains of as many lines stand beside it: one packed side by side, which hits, and one
-//! in the same number of next larger parts, but side by side in each: what this misses is for want of entries for those.
+//! Places are walked that lie so far apart that each needs an entry of its own if entries cover no more than that;
+//! there are more of them than the level has entries. Two chains of as many lines stand beside it: one packed side by
+//! side, which hits, and one in the same number of next larger parts, but side by side in each: what this misses is for
+//! want of entries for those.
 
 use lookaside_machine::PageSize;
 use lookaside_stats::SplitMix64;
@@ -15,12 +16,14 @@ use crate::hierarchy::latency_bench::LatencyBench;
 use crate::metal::MemoryArea;
 use crate::report::walks::WalkCosts;
 
-/// Parts that entries may cover (16 small pages, as many as are ever coalesced; 2 MiB), those around them, and how many places
-/// are walked for each entry that there is for small pages: of 2 MiB there might be more (none is known that has).
+/// Parts that entries may cover (16 small pages, as many as are ever coalesced; 2 MiB), those around them, and how many
+/// places are walked for each entry that there is for small pages: of 2 MiB there might be more (none is known that
+/// has).
 const PARTS: [(PageSize, PageSize, f64); 2] =
     [(PageSize::K64, PageSize::M2, BEYOND), (PageSize::M2, PageSize::G1, 4.0)];
 
-/// Bytes from one place to the next: a line of nearly all cores. Where lines are larger, neighbours share one, which is no harm.
+/// Bytes from one place to the next: a line of nearly all cores. Where lines are larger, neighbours share one, which is
+/// no harm.
 const LINE: u64 = 64;
 
 /// What is known of a level.
@@ -100,8 +103,9 @@ fn look(
     Ok(Ok(PageSize::G1))
 }
 
-/// Places in pages of 1 GiB, numbered, as many in each page as in the others; each is another line of the frame, and the
-/// lines of all kinds are spread alike over the sets of data caches, as far as lower bits of the address choose these.
+/// Places in pages of 1 GiB, numbered, as many in each page as in the others; each is another line of the frame, and
+/// the lines of all kinds are spread alike over the sets of data caches, as far as lower bits of the address choose
+/// these.
 #[derive(Clone, Copy, Debug)]
 struct GiganticOffsets {
     count: u64,
@@ -125,8 +129,8 @@ impl GiganticOffsets {
         self.count / self.pages
     }
 
-    /// The numbers in an order that goes round the pages, so that each is out of the level above when it comes again; at random
-    /// otherwise.
+    /// The numbers in an order that goes round the pages, so that each is out of the level above when it comes again;
+    /// at random otherwise.
     fn order(&self, rng: &mut SplitMix64) -> Vec<u64> {
         let mut pages: Vec<Vec<u64>> = Vec::new();
         for page in 0..self.pages {

@@ -19,8 +19,9 @@ const LOOKS: u32 = 3;
 const ATTEMPTS: u32 = 4;
 /// So few lines too many do not show where there are many.
 const NEARLY: f64 = 0.97;
-/// From so many lines on, what else the core does (in a virtual machine a neighbour on its other hardware thread, too) may take
-/// the rest of the cache but for this share. With fewer, exactly as many fit as should: these tell an index of another kind.
+/// From so many lines on, what else the core does (in a virtual machine a neighbour on its other hardware thread, too)
+/// may take the rest of the cache but for this share. With fewer, exactly as many fit as should: these tell an index of
+/// another kind.
 const MANY: (u64, f64) = (128, 0.4);
 
 /// Shape of the first-level data cache, if its lines have `line` bytes and a hit takes `hit` cycles.

@@ -1,11 +1,11 @@
-//! Ways of the second-level cache: pages that use the same of its sets, found by group testing, are added until their lines
-//! do not fit.
+//! Ways of the second-level cache: pages that use the same of its sets, found by group testing, are added until their
+//! lines do not fit.
 //!
-//! The sets of a page's lines are a matter of its frame, which nobody tells. If the index is linear, or a sum (exclusive or)
-//! of one part from the line's place in its page and one from the frame, two pages use the same sets (are of one colour) or have
-//! none in common; so whole pages are walked. Pages that crowd some sets are reduced to the least number that does (threshold
-//! group testing: Vila, Köpf, Morales, "Theory and Practice of Finding Eviction Sets", 2019); what crowds in place of one of
-//! those is of their colour.
+//! The sets of a page's lines are a matter of its frame, which nobody tells. If the index is linear, or a sum
+//! (exclusive or) of one part from the line's place in its page and one from the frame, two pages use the same sets
+//! (are of one colour) or have none in common; so whole pages are walked. Pages that crowd some sets are reduced to the
+//! least number that does (threshold group testing: Vila, Köpf, Morales, "Theory and Practice of Finding Eviction
+//! Sets", 2019); what crowds in place of one of those is of their colour.
 
 use crate::agreed_range::MeasuredRange;
 use crate::bench::Halt;
@@ -46,15 +46,16 @@ const POOL: u64 = 2;
 const MOST_PAGES: u64 = 8192;
 /// Most pages that these are drawn from, anew for each colour: all are touched, and more would only take time.
 const MOST_ROOM: u64 = 8 * MOST_PAGES;
-/// Fillers are so many times what the first level holds: even of random replacement they put all but 2 in 100 out of it.
+/// Fillers are so many times what the first level holds: even of random replacement they put all but 2 in 100 out of
+/// it.
 const FLOOD: u64 = 4;
-/// Pages' worth of misses a round that crowd: one page too many is one at least, whatever the policy. And more by this share
-/// of the pages, since steps of the same kind are not all alike.
+/// Pages' worth of misses a round that crowd: one page too many is one at least, whatever the policy. And more by this
+/// share of the pages, since steps of the same kind are not all alike.
 const CROWDS: (f64, f64) = (0.6, 0.008);
 /// Times that pages are seen to crowd before they are said to: whatever disturbs makes steps longer.
 const SURELY: usize = 3;
-/// Choices of some pages of the pool: the one that crowds most is reduced, since misses of one colour are a small part of many
-/// pages' steps.
+/// Choices of some pages of the pool: the one that crowds most is reduced, since misses of one colour are a small part
+/// of many pages' steps.
 const STARTS: usize = 12;
 /// Pages of such choices, as parts of what the cache holds; the fewest that crowd well beyond noise.
 const START_PARTS: [f64; 6] = [0.35, 0.45, 0.55, 0.7, 0.85, 1.1];
@@ -80,16 +81,17 @@ const ALIKE: usize = 3;
 const IN_VAIN: usize = 6;
 /// Chains that are measured for a colour, at most: some 500 are where nothing disturbs.
 const MOST_CHAINS: u64 = 1500;
-/// A miss of the second level takes this many times a hit longer, or more: third levels take 35 to 80 cycles, second levels 10
-/// to 17.
+/// A miss of the second level takes this many times a hit longer, or more: third levels take 35 to 80 cycles, second
+/// levels 10 to 17.
 const MISS: f64 = 2.0;
 /// Fillers that do not crowd take a hit of this level at most so many times.
 const HIT: f64 = 1.15;
 
-/// A power of two of sets lies within this many octaves of what the share of pages says that are of a colour: by some 16
-/// pages a look that is off by 0.3 or so.
+/// A power of two of sets lies within this many octaves of what the share of pages says that are of a colour: by some
+/// 16 pages a look that is off by 0.3 or so.
 const OCTAVES: f64 = 0.4;
-/// A cache of few colours may hold so many times what its size by latency is at most: random frames fill few colours unevenly.
+/// A cache of few colours may hold so many times what its size by latency is at most: random frames fill few colours
+/// unevenly.
 const ABOUT: f64 = 1.2;
 
 /// Finds the second level's ways and shape, where there are two levels.
@@ -374,8 +376,8 @@ impl ColourSearch<'_, '_> {
         Ok(true)
     }
 
-    /// Cycles of a step through all lines of these pages, and then of the fillers: after them, so that what an exclusive
-    /// cache gave to the first level is there again.
+    /// Cycles of a step through all lines of these pages, and then of the fillers: after them, so that what an
+    /// exclusive cache gave to the first level is there again.
     fn cycles(&mut self, pages: &[u64], filler: &[u64]) -> Result<f64, Halt> {
         let mut offsets = Vec::with_capacity((pages.len() + filler.len()) * (PAGE / self.cache.line) as usize);
         for pages in [pages, filler] {

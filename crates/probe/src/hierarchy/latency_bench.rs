@@ -7,8 +7,8 @@ use crate::budget::NoteTaker;
 use crate::metal::{LineChain, MemoryArea, Metal};
 
 /// Steps of a sample, and that a chain is warmed with at least: the timer's own cost and grain do not show, and with
-/// memory at 1000 cycles a step it takes a millisecond, less than a time slice: most samples are whole though others want
-/// the CPU too.
+/// memory at 1000 cycles a step it takes a millisecond, less than a time slice: most samples are whole though others
+/// want the CPU too.
 const STEPS: u64 = 4096;
 /// Steps that a chain is warmed with at most: 32 MiB of lines. Larger ones are in memory anyhow, but for what linking
 /// them left in caches.

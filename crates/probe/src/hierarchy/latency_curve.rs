@@ -8,10 +8,11 @@ use crate::report::caches::LatencyPoint;
 /// Bytes of a small page.
 pub const PAGE: u64 = 4096;
 /// Pages of a window: all lines of so many pages are walked in random order before the next window, so that a
-/// translation serves 64 steps, from a first-level TLB (every one has 32 entries or more), while no prefetcher sees a stream.
+/// translation serves 64 steps, from a first-level TLB (every one has 32 entries or more), while no prefetcher sees a
+/// stream.
 pub(super) const WINDOW: u64 = 32;
-/// Bytes of a line where they were not determined: the most that cores have. Of steps half a line apart every other one would
-/// hit; steps two lines apart use half of the lines of a cache, and as many bytes of addresses fit it.
+/// Bytes of a line where they were not determined: the most that cores have. Of steps half a line apart every other one
+/// would hit; steps two lines apart use half of the lines of a cache, and as many bytes of addresses fit it.
 pub const LINE: u64 = 128;
 /// Smallest footprint.
 const LEAST: u64 = 4096;
@@ -62,8 +63,8 @@ fn order(bench: &mut LatencyBench<'_>, bytes: u64, line: u64) -> Vec<u64> {
     offsets
 }
 
-/// Measures the curve up to `most` bytes, through lines of `line` bytes; no further than three footprints alike that take
-/// `memory` cycles or more, if that is known: what only memory takes.
+/// Measures the curve up to `most` bytes, through lines of `line` bytes; no further than three footprints alike that
+/// take `memory` cycles or more, if that is known: what only memory takes.
 pub fn curve(
     bench: &mut LatencyBench<'_>,
     most: u64,
@@ -113,9 +114,10 @@ pub(crate) fn plateaus(points: &[LatencyPoint]) -> Vec<Plateau> {
     found
 }
 
-/// Half of the steps miss at most at so many times the footprint at which this share of them does. Pages at random crowd some
-/// sets long before all are full, the more so the fewer ways: of 4 (the fewest of any second level known), by Poisson's distribution,
-/// half miss at 1.6 times the footprint at which 21 in 100 do, 2.1 times that of 10 in 100, 3.0 times that of 2.6 in 100.
+/// Half of the steps miss at most at so many times the footprint at which this share of them does. Pages at random
+/// crowd some sets long before all are full, the more so the fewer ways: of 4 (the fewest of any second level known),
+/// by Poisson's distribution, half miss at 1.6 times the footprint at which 21 in 100 do, 2.1 times that of 10 in 100,
+/// 3.0 times that of 2.6 in 100.
 fn half_at_most(share: f64) -> f64 {
     TWICE.max(1.09 + 0.67 * (0.45 / share).ln())
 }

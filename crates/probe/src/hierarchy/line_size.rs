@@ -40,8 +40,8 @@ pub fn line_bytes(bench: &mut LatencyBench<'_>) -> Result<Finding<u64>, Halt> {
     })
 }
 
-/// The first of the distances at which a step surely takes longer than at the least, if it does at all beyond, and at none
-/// before takes any longer. How much longer may differ: pairs far apart use fewer sets of the levels below.
+/// The first of the distances at which a step surely takes longer than at the least, if it does at all beyond, and at
+/// none before takes any longer. How much longer may differ: pairs far apart use fewer sets of the levels below.
 fn line_of(cycles: &[f64]) -> Option<u64> {
     let least = cycles[0];
     let first = cycles.iter().position(|&c| c > LIKE * least)?;

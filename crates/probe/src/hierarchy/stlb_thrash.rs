@@ -99,7 +99,8 @@ impl StlbThrasher {
         self.sets.iter().flat_map(|set| self.same.iter().map(move |same| set ^ same)).collect()
     }
 
-    /// How these regions crowd sets with as few pages as that takes, each with as many pages as the others if that can be.
+    /// How these regions crowd sets with as few pages as that takes, each with as many pages as the others if that can
+    /// be.
     pub(super) fn plan(&self, regions: &[u64]) -> ThrashPlan {
         let classes = self.classes(regions);
         let (least, most) = self.crowd;
@@ -135,8 +136,8 @@ impl StlbThrasher {
         classes
     }
 
-    /// Offsets in a sparse area that go round these regions (numbers of leaf tables) in order, by a plan for regions of their
-    /// kind. `None` = these regions have no such pages.
+    /// Offsets in a sparse area that go round these regions (numbers of leaf tables) in order, by a plan for regions of
+    /// their kind. `None` = these regions have no such pages.
     pub(super) fn circle(&self, regions: &[u64], plan: &ThrashPlan, rng: &mut SplitMix64) -> Option<Vec<u64>> {
         let classes = self.classes(regions);
         let pages: u64 = plan.0.values().map(|share| share.pages).sum();

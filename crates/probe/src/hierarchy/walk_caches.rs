@@ -22,18 +22,19 @@ use lookaside_stats::SplitMix64;
 const PASSES: usize = 4;
 /// A cost is the middle one of so many pairs of measurements, each through other pages.
 const PAIRS: (usize, usize) = (3, 1);
-/// And of regions that may fill a set to its last way the lowest of so many: where others hold a way of the set, they do
-/// not fit, but each pair has a set of its own. (On Zen 4 the sets hold small pages' translations too.)
+/// And of regions that may fill a set to its last way the lowest of so many: where others hold a way of the set, they
+/// do not fit, but each pair has a set of its own. (On Zen 4 the sets hold small pages' translations too.)
 const PAIRS_OF_A_SET: (usize, usize) = (6, 0);
 /// log2 of the distance of regions that no index is expected to tell apart by lower bits; and another, to see that none
 /// does by higher ones.
 const APART: [u32; 2] = [13, 17];
 /// Regions of one set that are tried at most.
 const MOST_WAYS: u32 = 40;
-/// Regions that are tried at most: their lines and those of their entries, one each, are half of a small first-level cache.
+/// Regions that are tried at most: their lines and those of their entries, one each, are half of a small first-level
+/// cache.
 const MOST: u32 = 256;
-/// Regions of one set that differ in one bit besides fit if they take at most this part of a miss; more than the second, and
-/// they do not.
+/// Regions of one set that differ in one bit besides fit if they take at most this part of a miss; more than the
+/// second, and they do not.
 const TOLD: (f64, f64) = (0.25, 0.5);
 /// Entries that share a line: bits of an index by which lines, and so sets of data caches, are not told apart.
 const A_LINE: u32 = 3;
@@ -139,13 +140,15 @@ struct WalkCachePass {
     run: (Option<CapacityStep>, Vec<CountCost>),
     /// Regions of one set, by the two distances.
     rows: [(Option<CapacityStep>, Vec<CountCost>); 2],
-    /// For each bit of a region's number whether entries that differ in it are of different sets; empty = no row was found.
+    /// For each bit of a region's number whether entries that differ in it are of different sets; empty = no row was
+    /// found.
     bits: Vec<Option<bool>>,
     /// Entries above: why they were not looked for, or the step.
     above: UpperEntries,
 }
 
-/// Entries that are surely there, by what misses cost: of so many that take turns, those are at most as many as entries.
+/// Entries that are surely there, by what misses cost: of so many that take turns, those are at most as many as
+/// entries.
 fn at_least(rise: &CapacityStep, costs: &[CountCost]) -> u32 {
     let fitting = costs.iter().filter(|cost| cost.count <= rise.fit);
     let hits = fitting.map(|cost| f64::from(cost.count) * (1.0 - (cost.cycles / rise.cycles).max(0.0)));
@@ -246,8 +249,8 @@ impl WalkCachePass {
         }
     }
 
-    /// As many regions and lines in a growing number of tables of the level above, entries that point to leaf tables missing all
-    /// the time.
+    /// As many regions and lines in a growing number of tables of the level above, entries that point to leaf tables
+    /// missing all the time.
     fn look_above(&self, bench: &mut LatencyBench<'_>, near: &TableRows<'_>) -> Result<UpperEntries, Halt> {
         let no = |reason: String| Ok((Err(reason), Vec::new()));
         let Ok((held, cycles)) = self.directory() else {
@@ -338,8 +341,8 @@ fn cost(
     Ok(Some(CountCost { count, cycles: cycles[taken], spread }))
 }
 
-/// Whether entries that differ in a bit are of different sets: twice as many regions as fit one, every other with that bit
-/// besides.
+/// Whether entries that differ in a bit are of different sets: twice as many regions as fit one, every other with that
+/// bit besides.
 fn bit_selects_set(
     bench: &mut LatencyBench<'_>,
     near: &TableRows<'_>,

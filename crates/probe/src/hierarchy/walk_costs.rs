@@ -46,8 +46,8 @@ const TWICE: f64 = 2.0;
 const STAY: f64 = 0.93;
 /// Passes at most; two have to agree.
 const PASSES: usize = 4;
-/// Table lines in memory are so many times the least footprint that memory served: others may take less of the last cache
-/// for a while.
+/// Table lines in memory are so many times the least footprint that memory served: others may take less of the last
+/// cache for a while.
 const FAR: u64 = 2;
 
 /// Measures them.
@@ -208,9 +208,9 @@ fn crowd_ways(known: KnownLevels<'_>, cache_ways: u32) -> u64 {
 
 /// Walks whose leaf entries lie in the first-level cache: pages that crowd a few sets of the second-level TLB.
 ///
-/// Of random replacement a fifth of twice as many pages as ways stays, and three in ten of five thirds as many: such walks are mixed
-/// with hits, and are not determined. Where the order of use decides nothing stays (of tree-PLRU from some number of pages on), and
-/// both take the same.
+/// Of random replacement a fifth of twice as many pages as ways stays, and three in ten of five thirds as many: such
+/// walks are mixed with hits, and are not determined. Where the order of use decides nothing stays (of tree-PLRU from
+/// some number of pages on), and both take the same.
 fn crowd(bench: &mut LatencyBench<'_>, known: KnownLevels<'_>) -> Result<Finding<MeasuredRange>, Halt> {
     let Some(shape) = known.caches.levels.first().and_then(|level| level.shape.value()) else {
         return Ok(Finding::not_determined("the first-level cache is not known"));
@@ -265,8 +265,8 @@ fn crowded(bench: &mut LatencyBench<'_>, known: KnownLevels<'_>, ways: u64) -> R
     })
 }
 
-/// A walk whose entries should be in a shared cache, and that takes far longer than that, is none: others took the cache
-/// meanwhile.
+/// A walk whose entries should be in a shared cache, and that takes far longer than that, is none: others took the
+/// cache meanwhile.
 fn implausible(walk: &mut WalkReport, base: &Finding<MeasuredRange>, caches: &CacheReports) {
     let PteLocation::Cache(level) = walk.place else { return };
     let latency = caches.levels.get(level as usize - 1).and_then(|level| level.cycles.value());

@@ -19,7 +19,8 @@ const TABLE_MAPS: u64 = 2 << 20;
 const SHARED_BITS: std::ops::RangeInclusive<u32> = 30..=37;
 /// log2 of the unit of [`Shared`]: a line.
 pub(crate) const SHARED_SHIFT: u32 = 6;
-/// log2 of the bytes of a [`Sparse`] area: at most half of what a program may have on x86-64, and twice that is reserved.
+/// log2 of the bytes of a [`Sparse`] area: at most half of what a program may have on x86-64, and twice that is
+/// reserved.
 const SPARSE_BITS: std::ops::RangeInclusive<u32> = 33..=45;
 /// Tables that a page far from all others takes: leaf, page directory, directory of those.
 const SPARSE_TABLES: u64 = 3;
@@ -63,7 +64,8 @@ impl Own {
         // SAFETY: a part of our own mapping.
         unsafe { libc::madvise(base as *mut c_void, bytes as usize, advice) };
         for page in (base..base + bytes).step_by(SMALL as usize) {
-            // SAFETY: an aligned word of our own mapping. Each page gets contents of its own, lest the system merge them.
+            // SAFETY: an aligned word of our own mapping. Each page gets contents of its own, lest the system merge
+            // them.
             unsafe { (page as *mut u64).write_volatile(page) };
         }
         if surely && huge_bytes_at(base).is_none_or(|huge| huge < bytes) {

@@ -35,8 +35,8 @@ pub(crate) fn in_cycles(mut sample: impl FnMut() -> u64) -> f64 {
 }
 
 /// Steps through addresses that a list tells, each of which also waits for the load before it: all words read are zero,
-/// and are added to the next address. `units` (of `1 << SHIFT` bytes from `base`) are walked in a circle from number `at`.
-/// Gives the ticks of `timed` steps after `before` others.
+/// and are added to the next address. `units` (of `1 << SHIFT` bytes from `base`) are walked in a circle from number
+/// `at`. Gives the ticks of `timed` steps after `before` others.
 ///
 /// # Safety
 /// `base + (unit << SHIFT)` is mapped and reads as zero for each unit; `at` is less than their number.

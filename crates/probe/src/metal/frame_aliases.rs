@@ -1,7 +1,7 @@
 //! Many addresses of one frame: each has a translation of its own, whatever the frame's size.
 //!
-//! Of pages of 1 GiB a system has few or one. One is enough: a TLB is asked by address. Each word of the frame is used at
-//! one address only, so that data caches see no line by two names.
+//! Of pages of 1 GiB a system has few or one. One is enough: a TLB is asked by address. Each word of the frame is used
+//! at one address only, so that data caches see no line by two names.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::c_void;
@@ -15,8 +15,8 @@ use crate::metal::area::reserved;
 use crate::metal::hugetlb_pool::gigantic_page;
 use crate::metal::MetalError;
 
-/// Bits of a page's number that may be chosen: an eighth of a program's addresses on x86-64. Second levels that hold pages of
-/// 1 GiB have up to 128 sets (Golden Cove), and the index known of so many takes 14 bits (Skylake).
+/// Bits of a page's number that may be chosen: an eighth of a program's addresses on x86-64. Second levels that hold
+/// pages of 1 GiB have up to 128 sets (Golden Cove), and the index known of so many takes 14 bits (Skylake).
 pub(crate) const PAGE_BITS: u32 = 14;
 /// Bytes of a data-cache line, and of a link.
 const LINE: u64 = 64;

@@ -57,15 +57,16 @@ pub struct HostMachine {
 const MEMORY_PART: u64 = 3;
 /// Sequences may have this part of it: their pages lie side by side, and take a 512th of tables.
 const ARENA_PART: (u64, u64) = (3, 4);
-/// Bits of a page number that no index known reaches beyond (Skylake's 14 and Zen 4's 10 are the most): fewer are remarked on.
+/// Bits of a page number that no index known reaches beyond (Skylake's 14 and Zen 4's 10 are the most): fewer are
+/// remarked on.
 const WANTED_PAGE_BITS: u32 = 19;
 
 /// An area takes at most this part of the memory that may be used: the rest is for lists of steps.
 const AREA_PART: u64 = 2;
 
 impl HostMachine {
-    /// Takes the CPU that the thread runs on, and address space (not memory) for the pages. `max_bytes` bounds the memory in use at
-    /// any time.
+    /// Takes the CPU that the thread runs on, and address space (not memory) for the pages. `max_bytes` bounds the
+    /// memory in use at any time.
     ///
     /// # Errors
     /// No timer that serves, no address space, or no CPU to stay on.
@@ -73,8 +74,8 @@ impl HostMachine {
         Self::on(Pinned::here().map_err(MetalError::affinity)?, max_bytes)
     }
 
-    /// The same on the CPU, of those that the thread may use, that has most of its core to itself: in a virtual machine the core's other thread
-    /// may be somebody else's, and takes entries of its TLBs. Takes some tenths of a second.
+    /// The same on the CPU, of those that the thread may use, that has most of its core to itself: in a virtual machine
+    /// the core's other thread may be somebody else's, and takes entries of its TLBs. Takes some tenths of a second.
     ///
     /// # Errors
     /// As for [`HostMachine::new`].
@@ -111,7 +112,8 @@ impl HostMachine {
         if small.page_bits() < WANTED_PAGE_BITS {
             let bits = small.page_bits();
             remarks.push(format!(
-                "addresses are short: only the lowest {bits} bits of a page number are seen; sets that higher bits tell apart would be missing"
+                "address space is limited: only the lowest {bits} bits of page numbers can be tested; index bits \
+                 above them are missed"
             ));
         }
         let huge = PageReservation::new(PageSize::M2, max_bytes).ok().filter(PageReservation::has_pages_of_its_size);
@@ -139,8 +141,8 @@ impl HostMachine {
         })
     }
 
-    /// The same with another bound for the memory of sequences ([`Metal::replay`]), which is at most three quarters of what is
-    /// to be had.
+    /// The same with another bound for the memory of sequences ([`Metal::replay`]), which is at most three quarters of
+    /// what is to be had.
     #[must_use]
     pub fn with_sequence_bytes(mut self, bytes: u64) -> Self {
         self.arena_bytes = bytes.min(available_bytes().unwrap_or(u64::MAX) / ARENA_PART.1 * ARENA_PART.0);
@@ -175,8 +177,8 @@ fn pages<'a>(
 }
 
 impl HostMachine {
-    /// Memory for sequences of so many bytes at this page size. That of other sizes goes back first where there is no room for
-    /// all.
+    /// Memory for sequences of so many bytes at this page size. That of other sizes goes back first where there is no
+    /// room for all.
     fn arena(&mut self, size: PageSize, bytes: u64) -> Result<&mut WordArena, MetalError> {
         self.areas.give_back();
         let others = self.arenas.iter().filter(|arena| arena.page_size() != size);

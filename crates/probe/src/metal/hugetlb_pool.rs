@@ -25,12 +25,13 @@ fn reason(size: PageSize, pool: Result<HugePagePool, HostError>) -> Option<Strin
     let all = pool.pages;
     let reserve = format!("as root: echo {} > {}", all + 1, pool.folder.join("nr_hugepages").display());
     Some(match all {
-        0 => format!("no {size} page is set aside; one will do ({reserve}; at boot: hugepagesz={size} hugepages=1)"),
-        _ => format!("all {all} {size} pages that are set aside are in use; one more will do ({reserve})"),
+        0 => format!("no {size} page is reserved; one is enough ({reserve}; at boot: hugepagesz={size} hugepages=1)"),
+        _ => format!("all {all} reserved {size} pages are in use; one more is enough ({reserve})"),
     })
 }
 
-/// A page of 1 GiB, ours as long as the file is open: asked for whole at once, since a touch of what is not there would kill.
+/// A page of 1 GiB, ours as long as the file is open: asked for whole at once, since a touch of what is not there would
+/// kill.
 ///
 /// # Errors
 /// The pool has none left, or a control group or a filter of system calls forbids it.
@@ -64,8 +65,8 @@ mod tests {
         };
         assert_eq!(put(2, 2, 1), None);
         let (none, used) = (put(0, 0, 0).expect("words"), put(2, 2, 2).expect("words"));
-        assert!(none.starts_with("no 1G page is set aside") && none.contains("echo 1 > "), "{none}");
+        assert!(none.starts_with("no 1G page is reserved") && none.contains("echo 1 > "), "{none}");
         assert!(none.contains("hugepagesz=1G hugepages=1"), "{none}");
-        assert!(used.starts_with("all 2 1G pages") && used.contains("echo 3 > "), "{used}");
+        assert!(used.starts_with("all 2 reserved 1G pages") && used.contains("echo 3 > "), "{used}");
     }
 }

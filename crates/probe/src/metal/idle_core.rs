@@ -1,8 +1,9 @@
 //! An idle core: which CPU has most of its core to itself, and times taken while no other thread is at work there.
 //!
-//! A core's other hardware thread takes entries of its TLBs and lines of its caches. In a virtual machine it may be somebody else's, and
-//! nothing here names it. That it runs shows in how many additions a cycle are left, and not at which clock. Most rest for a while: a
-//! sample before or after which fewer additions were left than at the best of times is taken again.
+//! A core's other hardware thread takes entries of its TLBs and lines of its caches. In a virtual machine it may be
+//! somebody else's, and nothing here names it. That it runs shows in how many additions a cycle are left, and not at
+//! which clock. Most rest for a while: a sample before or after which fewer additions were left than at the best of
+//! times is taken again.
 
 use std::time::{Duration, Instant};
 
@@ -54,9 +55,10 @@ fn look(seen: &mut Vec<f64>) {
 
 /// Additions a cycle that this core has left for us now; a look of a microsecond, give or take the timer's grain.
 ///
-/// A row of dependent additions takes a cycle each, whoever else is on the core: it is the clock. Those abreast want all of the core's
-/// adders, and get fewer where another thread adds too. Both are of registers: cores since Golden Cove add small constants while they
-/// rename, where a row of them would be faster than the clock and those abreast would show the width of renaming, not what adders are left.
+/// A row of dependent additions takes a cycle each, whoever else is on the core: it is the clock. Those abreast want
+/// all of the core's adders, and get fewer where another thread adds too. Both are of registers: cores since Golden
+/// Cove add small constants while they rename, where a row of them would be faster than the clock and those abreast
+/// would show the width of renaming, not what adders are left.
 pub(crate) fn additions_a_cycle() -> f64 {
     let (row, abreast) = (clock::adds(ADDS), clock::adds_abreast(ABREAST));
     ABREAST as f64 * row.max(1) as f64 / (ADDS * abreast.max(1)) as f64
@@ -78,8 +80,8 @@ fn idlest(figures: &[(usize, f64)]) -> Option<usize> {
     Some(if most > WORTH_WHILE * here { other } else { first })
 }
 
-/// Of the most additions a cycle, what a core to itself has at least: a busy neighbour leaves 0.7 to 0.9 of them on Zen 5, and a look is off by up
-/// to a twentieth, since the timer's grain is 26 ticks.
+/// Of the most additions a cycle, what a core to itself has at least: a busy neighbour leaves 0.7 to 0.9 of them on Zen
+/// 5, and a look is off by up to a twentieth, since the timer's grain is 26 ticks.
 const QUIET: f64 = 0.95;
 /// Looks of which the most are taken, at first.
 const FIRST_LOOKS: usize = 4000;
@@ -87,8 +89,8 @@ const FIRST_LOOKS: usize = 4000;
 const FIRST: Duration = Duration::from_millis(100);
 /// Looks in a row that are to show more than was thought the most, and by how much.
 const MORE: (usize, f64) = (4, 1.01);
-/// Most waiting for one sample, and least: half as much after each time that it was in vain, twice as much after each that it was not. Some neighbours rest for
-/// parts of milliseconds, some work for seconds.
+/// Most waiting for one sample, and least: half as much after each time that it was in vain, twice as much after each
+/// that it was not. Some neighbours rest for parts of milliseconds, some work for seconds.
 const WAIT: [Duration; 2] = [Duration::from_micros(500), Duration::from_millis(50)];
 /// Of the time since the begin, one part in so many may be waited.
 const WAITED_PART: u32 = 3;
@@ -162,8 +164,8 @@ mod tests {
         assert_eq!(idlest(&[(3, 4.0), (1, 4.2), (2, 4.6)]), Some(2));
     }
 
-    /// What the adders leave: never less than the row beside them, and never more than there are adders (8 in the widest cores
-    /// known). A row that is done while renaming, several in a cycle, would make it less than one.
+    /// What the adders leave: never less than the row beside them, and never more than there are adders (8 in the
+    /// widest cores known). A row that is done while renaming, several in a cycle, would make it less than one.
     #[test]
     fn a_core_adds_at_least_one_and_at_most_its_adders_in_a_cycle() {
         if clock::check().is_err() || crate::metal::emulator::emulator().is_some() {

@@ -101,7 +101,8 @@ pub struct WordSequence<'a> {
     pub order: AccessOrder,
     /// Each word read is written back. Dependent ones only.
     pub update: bool,
-    /// Words that are read before each sample, independently; of none the sequence itself is gone through, at least once.
+    /// Words that are read before each sample, independently; of none the sequence itself is gone through, at least
+    /// once.
     pub before: &'a [u32],
 }
 
@@ -134,16 +135,16 @@ pub enum MemoryArea {
         /// In huge pages, if the system has some; else in small ones.
         huge: bool,
     },
-    /// So many bytes in huge pages: refused where the system has none. So neighbouring small pages have neighbouring frames
-    /// (in a virtual machine: as the guest sees them).
+    /// So many bytes in huge pages: refused where the system has none. So neighbouring small pages have neighbouring
+    /// frames (in a virtual machine: as the guest sees them).
     Contiguous {
         /// Size of the area.
         bytes: u64,
         /// Mapped by small pages: the huge ones' mappings were split.
         split: bool,
     },
-    /// Pages of 1 GiB that are all one frame: what lies at one place of each is the same word, and is to be read in one of
-    /// them only.
+    /// Pages of 1 GiB that are all one frame: what lies at one place of each is the same word, and is to be read in one
+    /// of them only.
     Gigantic,
     /// Addresses whose 4 KiB pages are all one and the same frame: data are always hot, only translations differ.
     Shared,
@@ -161,7 +162,8 @@ const SPARSE_SHIFT: u32 = 15;
 pub struct LineChain<'a> {
     /// Where.
     pub area: MemoryArea,
-    /// Offsets in order, each once: multiples of 8; in [`MemoryArea::Shared`] of 64, in [`MemoryArea::Sparse`] of [`SPARSE_STEP`].
+    /// Offsets in order, each once: multiples of 8; in [`MemoryArea::Shared`] of 64, in [`MemoryArea::Sparse`] of
+    /// [`SPARSE_STEP`].
     pub offsets: &'a [u64],
     /// Steps before the first sample.
     pub warm: u64,
@@ -241,13 +243,14 @@ pub trait Metal {
         Err(MetalError::Cannot("no hardware counters here".into()))
     }
 
-    /// Whether [`Metal::walks`] counts here; asked first, it may take some milliseconds, and longer in a process with much memory.
+    /// Whether [`Metal::walks`] counts here; asked first, it may take some milliseconds, and longer in a process with
+    /// much memory.
     fn counts_walks(&mut self) -> bool {
         false
     }
 
-    /// Walks the chain until it has settled, then so many samples of `steps` steps each, one after the other: pages in each that the tables were walked for. A page that comes
-    /// twice in one, and is lost between, counts once.
+    /// Walks the chain until it has settled, then so many samples of `steps` steps each, one after the other: pages in
+    /// each that the tables were walked for. A page that comes twice in one, and is lost between, counts once.
     ///
     /// # Errors
     /// Pages cannot be had, or walks not counted.
@@ -265,8 +268,8 @@ pub trait Metal {
         Vec::new()
     }
 
-    /// From now on a thread on this CPU walks through small pages, again and again; `None` = there is no such thread any
-    /// more.
+    /// From now on a thread on this CPU walks through small pages, again and again; `None` = there is no such thread
+    /// any more.
     ///
     /// # Errors
     /// It cannot be put there.
@@ -305,8 +308,8 @@ pub trait Metal {
     /// Says what the next measurements are for; whoever keeps evidence writes it down.
     fn note(&mut self, _text: &str) {}
 
-    /// Goes through what comes before the sequence, then times `rounds` whole rounds, `samples` times: ticks a round. First
-    /// touch is not in the time. Where frames lie: [`Metal::frame_run_pages`].
+    /// Goes through what comes before the sequence, then times `rounds` whole rounds, `samples` times: ticks a round.
+    /// First touch is not in the time. Where frames lie: [`Metal::frame_run_pages`].
     ///
     /// # Errors
     /// Pages cannot be had, or the machine does not do this.
@@ -332,8 +335,8 @@ pub trait Metal {
         Err(MetalError::Unsupported("no first touches".into()))
     }
 
-    /// Neighbouring pages of a sequence that have neighbouring frames, in aligned runs of so many; 1 = none have, frames lie at
-    /// random. In a virtual machine: as the guest sees them.
+    /// Neighbouring pages of a sequence that have neighbouring frames, in aligned runs of so many; 1 = none have,
+    /// frames lie at random. In a virtual machine: as the guest sees them.
     ///
     /// # Errors
     /// Pages of this size cannot be had.
@@ -386,13 +389,13 @@ pub struct NeighbourWalk {
     pub cpu: usize,
     /// Small pages that it walks through: 1 = it disturbs nobody's TLB.
     pub pages: usize,
-    /// The first of them, if they are those that chains and shots have (numbered as in [`PageChain`], in this address space);
-    /// `None` = pages of its own.
+    /// The first of them, if they are those that chains and shots have (numbered as in [`PageChain`], in this address
+    /// space); `None` = pages of its own.
     pub first: Option<u64>,
     /// The most of its own that will be asked for while it lives.
     pub most_pages: usize,
-    /// It reads each line of each page, in ascending order, and its own pages are huge ones where the system has some: it takes
-    /// what it can of the memory's bandwidth. Else it reads a line of each page.
+    /// It reads each line of each page, in ascending order, and its own pages are huge ones where the system has some:
+    /// it takes what it can of the memory's bandwidth. Else it reads a line of each page.
     pub all_lines: bool,
 }
 

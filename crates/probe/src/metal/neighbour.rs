@@ -110,8 +110,8 @@ impl NeighbourThread {
     /// From now on walks through these pages of somebody else's.
     ///
     /// # Safety
-    /// They are mapped and readable until the thread is told of others and has looked, or is dropped: only the latter can be
-    /// waited for.
+    /// They are mapped and readable until the thread is told of others and has looked, or is dropped: only the latter
+    /// can be waited for.
     pub(crate) unsafe fn walk_at(&self, base: u64, pages: usize) {
         self.shared.aim(NeighbourTarget::Row(NeighbourRow { base: base as *mut u8, pages: pages.max(1) }));
     }

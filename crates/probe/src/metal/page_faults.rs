@@ -11,21 +11,23 @@ use crate::metal::clock;
 use crate::metal::word_sequence::undisturbed;
 use crate::metal::MetalError;
 
-/// Bytes that are touched between two looks at the timer: about a tenth of a millisecond, less than a thread waits for a CPU
-/// that another has.
+/// Bytes that are touched between two looks at the timer: about a tenth of a millisecond, less than a thread waits for
+/// a CPU that another has.
 const SLICE: u64 = 1 << 20;
 /// Bytes of a small page.
 const SMALL: u64 = 4096;
 
-/// Sizes of the pages that memory is given which asks for huge ones, smallest first; the system's own page is the first.
+/// Sizes of the pages that memory is given which asks for huge ones, smallest first; the system's own page is the
+/// first.
 pub(crate) fn offered() -> Vec<PageSize> {
     let own = rustix::param::page_size() as u64;
     let sizes = std::iter::once(own).chain(TransparentHugePages::here().offered_bytes());
     sizes.filter(|bytes| bytes.is_power_of_two()).filter_map(|bytes| PageSize::from_shift(bytes.ilog2())).collect()
 }
 
-/// Pieces of memory of one page each. The kernel gives the largest page that it has for where memory is touched and that lies
-/// within the mapping: so that it is one of this size, each piece but the smallest and the largest has a mapping of its own.
+/// Pieces of memory of one page each. The kernel gives the largest page that it has for where memory is touched and
+/// that lies within the mapping: so that it is one of this size, each piece but the smallest and the largest has a
+/// mapping of its own.
 #[derive(Debug)]
 pub(crate) struct FaultArea {
     _mapping: Mapping,

@@ -10,8 +10,8 @@ use lookaside_machine::PageSize;
 
 use crate::metal::MetalError;
 
-/// log2 of the address space reserved, least what suffices for a few thousand pages, last what is wanted. Half of the 47
-/// bits that a program has on x86-64 stays free for the rest of it.
+/// log2 of the address space reserved, least what suffices for a few thousand pages, last what is wanted. Half of the
+/// 47 bits that a program has on x86-64 stays free for the rest of it.
 const RESERVE_BITS: std::ops::RangeInclusive<u32> = 26..=45;
 /// First try. It has to be small for qemu-user's sake; less is tried where a limit (`ulimit -v`) forbids it.
 const FIRST_BITS: u32 = 31;
@@ -98,8 +98,8 @@ impl PageReservation {
         Ok(())
     }
 
-    /// Backs the whole huge page around each of these small ones, which come sorted, so that its small pages have neighbouring
-    /// frames; each small page has an entry of its own nevertheless. The caller counts how many.
+    /// Backs the whole huge page around each of these small ones, which come sorted, so that its small pages have
+    /// neighbouring frames; each small page has an entry of its own nevertheless. The caller counts how many.
     pub(crate) fn zero_split(&mut self, huge_pages: &[u64]) -> Result<(), MetalError> {
         let failed = |reason: String| MetalError::Memory { pages: huge_pages.len(), size: PageSize::M2, reason };
         let huge = PageSize::M2.bytes();
@@ -183,8 +183,9 @@ impl PageReservation {
         Ok(())
     }
 
-    /// Gives all pages back if there are others than these. To look at the bits of pages the system touches their tables, each of which may take an entry of the TLBs: where the host backs
-    /// them with small pages, whatever the guest maps them with. (Seen on Zen 5: beside 1000 others, 50 of 300 pages were put out.)
+    /// Gives all pages back if there are others than these. To look at the bits of pages the system touches their
+    /// tables, each of which may take an entry of the TLBs: where the host backs them with small pages, whatever the
+    /// guest maps them with. (Seen on Zen 5: beside 1000 others, 50 of 300 pages were put out.)
     #[cfg(target_os = "linux")]
     pub(crate) fn keep_only(&mut self, pages: &[u64]) -> Result<(), MetalError> {
         let mask = (1 << self.page_bits()) - 1;
@@ -212,8 +213,8 @@ impl PageReservation {
         self.base + (page << self.size.shift()) + self.part(order) + in_page
     }
 
-    /// Where the small page of a huge one begins whose lines the `order`-th page is read at: with line `order` of that, all
-    /// sets of a physically indexed cache get the same share.
+    /// Where the small page of a huge one begins whose lines the `order`-th page is read at: with line `order` of that,
+    /// all sets of a physically indexed cache get the same share.
     fn part(&self, order: u64) -> u64 {
         (order / LINES * SMALL) & (self.size.bytes() - 1)
     }
@@ -236,8 +237,8 @@ impl PageReservation {
         Ok(at)
     }
 
-    /// Address of so many pages in a row, each with a frame of its own from now on until there is no room for more. Should
-    /// they be given back meanwhile, they read as zeros.
+    /// Address of so many pages in a row, each with a frame of its own from now on until there is no room for more.
+    /// Should they be given back meanwhile, they read as zeros.
     pub(crate) fn row(&mut self, first: u64, pages: usize) -> Result<u64, MetalError> {
         self.make_room(pages)?;
         let last = first.checked_add(pages as u64);

@@ -11,11 +11,11 @@ use lookaside_stats::{median, SplitMix64};
 const WORD: u64 = 8;
 /// log2 of what a `u32` of words reaches.
 const REACH_BITS: u32 = 35;
-/// Accesses made before each sample, at least one round: a last-level cache may keep a line only when it comes again and
-/// again (a chase over 64 MiB of pages took four rounds to settle on Zen 4).
+/// Accesses made before each sample, at least one round: a last-level cache may keep a line only when it comes again
+/// and again (a chase over 64 MiB of pages took four rounds to settle on Zen 4).
 const WARM: usize = 1 << 17;
-/// Accesses timed together: so many that the timer's cost does not show, and less than a millisecond from memory, which is
-/// less than a thread waits for a CPU that another has.
+/// Accesses timed together: so many that the timer's cost does not show, and less than a millisecond from memory, which
+/// is less than a thread waits for a CPU that another has.
 const SLICE: usize = 1 << 12;
 /// A slice that takes so many times the median took part of it elsewhere.
 const DISTURBED: f64 = 3.0;
@@ -66,8 +66,8 @@ impl WordArena {
         self.backed.len() as u64 * self.unit().bytes()
     }
 
-    /// Backs what the sequence needs: by parts of huge pages, or else in a random order, so that neighbouring pages have no
-    /// neighbouring frames.
+    /// Backs what the sequence needs: by parts of huge pages, or else in a random order, so that neighbouring pages
+    /// have no neighbouring frames.
     fn back(&mut self, sequence: &WordSequence<'_>) -> Result<(), MetalError> {
         let unit = self.unit();
         let of = |word: u32| ((u64::from(word) * WORD) >> unit.shift()) as usize;
@@ -156,7 +156,8 @@ impl WordArena {
     /// Makes the accesses, so many times; `last` is what the one before them read, 0.
     fn accesses(&self, words: &[u32], times: u32, how: (AccessOrder, bool), last: &mut u64) {
         for _ in 0..times {
-            // SAFETY: `replay` checked that the words, at least one, lie in the arena, which is mapped; all words in it are zero.
+            // SAFETY: `replay` checked that the words, at least one, lie in the arena, which is mapped; all words in it
+            // are zero.
             unsafe { clock::access_run(self.memory.base(), words.as_ptr(), words.len() as u64, how, last) };
         }
     }

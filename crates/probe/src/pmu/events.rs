@@ -39,7 +39,8 @@ const SKYLAKE: &str = "Intel perfmon events, Haswell to Ice Lake (Linux pmu-even
 const ZEN: &str = "AMD PPR of families 17h to 1Ah, PMCx045 LsL1DTlbMiss (Linux pmu-events, amdzen1 to amdzen5)";
 const ARM: &str = "Arm Architecture Reference Manual (DDI 0487), PMUv3 common event numbers";
 
-/// Events of the processors that this program is built for. Of those for other models one is refused, or fails its proof.
+/// Events of the processors that this program is built for. Of those for other models one is refused, or fails its
+/// proof.
 pub const EVENTS: &[PmuEvent] = if cfg!(target_arch = "aarch64") { ARM_EVENTS } else { X86_EVENTS };
 
 const X86_EVENTS: &[PmuEvent] = &[

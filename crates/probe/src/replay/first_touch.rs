@@ -13,8 +13,8 @@ const HUGE_PAGES: u64 = 32;
 const AGAIN: u32 = 3;
 
 /// Touches memory (of these bytes as much as is needed), gives it back, and touches it again, with small and with huge
-/// pages in turns. In a virtual machine whose host takes free memory back, memory that was free for long costs more than
-/// memory that was given back just now; a program gets some of either.
+/// pages in turns. In a virtual machine whose host takes free memory back, memory that was free for long costs more
+/// than memory that was given back just now; a program gets some of either.
 pub fn first_touches(bytes: u64) -> Result<FaultCosts, ReplayError> {
     let huge_pages = (bytes / 2 / HUGE).clamp(1, HUGE_PAGES);
     let (small, huge) = (ReplayArea::new(huge_pages * HUGE)?, ReplayArea::new(huge_pages * HUGE)?);

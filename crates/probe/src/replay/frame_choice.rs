@@ -51,8 +51,8 @@ fn blocks_of(frames: &[u64], places: &[u32]) -> Vec<FrameBlock> {
     blocks.into_iter().collect()
 }
 
-/// Puts the blocks of `regions` regions, or of as many as it takes for so many blocks, before all others; how many these
-/// are. The order among them stays.
+/// Puts the blocks of `regions` regions, or of as many as it takes for so many blocks, before all others; how many
+/// these are. The order among them stays.
 fn regions_first(blocks: &mut [FrameBlock], wanted_blocks: f64, regions: f64, rng: &mut SplitMix64) -> usize {
     let region = |block: &FrameBlock| block.0 * BLOCK_FRAMES / REGION_FRAMES;
     let mut sizes: BTreeMap<u64, usize> = BTreeMap::new();

@@ -150,7 +150,8 @@ mod tests {
     use super::*;
 
     const PAGES: u64 = 512;
-    /// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst): the frame, 0 for those who may not know; it is there.
+    /// Bits of an entry (Documentation/admin-guide/mm/pagemap.rst): the frame, 0 for those who may not know; it is
+    /// there.
     const FRAME: u64 = (1 << 55) - 1;
     const PRESENT: u64 = 1 << 63;
 
@@ -177,8 +178,8 @@ mod tests {
         assert!(!held.give() && !HeldFrames::none().give());
         let left = entries(held.held.as_ref().expect("memory")).iter().filter(|entry| *entry & PRESENT != 0).count();
         assert_eq!((left, before.iter().filter(|entry| *entry & PRESENT != 0).count()), (0, PAGES as usize));
-        // Others may take a frame between, and the kernel lets go of the pages touched last a little later. Who may not see
-        // frames sees 0 for all.
+        // Others may take a frame between, and the kernel lets go of the pages touched last a little later. Who may not
+        // see frames sees 0 for all.
         let same = entries(&area).iter().zip(&before).filter(|(new, old)| *new & FRAME == *old & FRAME).count();
         assert!(same as u64 > PAGES * 9 / 10, "{same} of {PAGES}");
     }

@@ -20,7 +20,8 @@ const WINDOW_SHIFT: u32 = 15;
 /// Windows at the most, each with three places: lines have numbers of 32 bits.
 const MOST_WINDOWS: usize = (1 << (32 - WINDOW_SHIFT)) / ReplayPages::ALL.len();
 
-/// What the memory of a window that may be huge consists of. All else is in held frames, whatever it is replayed beside.
+/// What the memory of a window that may be huge consists of. All else is in held frames, whatever it is replayed
+/// beside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayPages {
     /// Small pages in frames like the program's ([`HeldFrames`]).
@@ -37,8 +38,8 @@ impl ReplayPages {
     pub const ALL: [Self; 3] = [Self::SmallHeld, Self::SmallOther, Self::Huge];
 }
 
-/// Where each 2 MiB window of the program lies in the replay's memory: those that may be huge first. These have two more
-/// places behind all windows.
+/// Where each 2 MiB window of the program lies in the replay's memory: those that may be huge first. These have two
+/// more places behind all windows.
 pub struct ReplaySlots {
     of: HashMap<u64, u32>,
     /// So many windows may be huge.

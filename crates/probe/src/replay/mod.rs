@@ -57,8 +57,8 @@ pub struct ReplayBudget {
     pub unsteady_time: Duration,
     /// Bytes of memory, for small and huge pages together.
     pub bytes: u64,
-    /// As many threads read at once as the program keeps busy, each another window, and windows of different threads take
-    /// turns where the program's do: they take the caches from each other there too.
+    /// As many threads read at once as the program keeps busy, each another window, and windows of different threads
+    /// take turns where the program's do: they take the caches from each other there too.
     pub turns: ThreadTurns,
 }
 

@@ -10,8 +10,8 @@ use super::instructions_between::InstructionsBetween;
 use super::memory::{ReplayPages, ReplaySlots};
 use super::visit_step::{chained, free, LineAccess, VisitStep};
 
-/// Accesses that are timed together, at most as many more as a page has lines: 16 KiB, which a core's own caches hold. A
-/// longer list would come from memory, and take a part of the misses that a core can have under way.
+/// Accesses that are timed together, at most as many more as a page has lines: 16 KiB, which a core's own caches hold.
+/// A longer list would come from memory, and take a part of the misses that a core can have under way.
 const AT_A_TIME: usize = 2048;
 
 /// How visits depend on each other.

@@ -13,8 +13,8 @@ const MOST_BYTES: u64 = 384 << 20;
 /// Bytes of a line.
 const LINE: u64 = 64;
 
-/// Lines that are read between two passes over the windows. The windows are a part of the run, and pass after pass their
-/// lines would stay in a cache that the program's own memory does not fit into.
+/// Lines that are read between two passes over the windows. The windows are a part of the run, and pass after pass
+/// their lines would stay in a cache that the program's own memory does not fit into.
 pub struct RestOfMemory {
     area: Option<ReplayArea>,
     lines: u64,

@@ -3,8 +3,8 @@
 
 use super::pass::{Pass, PassPlace, ReplaySteps};
 
-/// Parts the windows, which these threads made, into groups of at most `on_each`, each of another thread than the others
-/// of its group and as near to them as can be; by their numbers.
+/// Parts the windows, which these threads made, into groups of at most `on_each`, each of another thread than the
+/// others of its group and as near to them as can be; by their numbers.
 pub fn groups_in_turns(threads: &[(u32, u32)], on_each: usize) -> Vec<Vec<usize>> {
     let mut left: Vec<usize> = (0..threads.len()).collect();
     let mut groups = Vec::new();

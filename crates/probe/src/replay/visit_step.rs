@@ -17,8 +17,8 @@ pub struct VisitStep {
     how: How,
 }
 
-/// What is done with a line: it is read, written to, or first the one and then the other, and then read some times more.
-/// Some caches keep a line longer that is read several times.
+/// What is done with a line: it is read, written to, or first the one and then the other, and then read some times
+/// more. Some caches keep a line longer that is read several times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct How(u16);
 
@@ -45,8 +45,8 @@ impl VisitStep {
         Self { line, others: visit.others, how: How(again << AGAIN | if visit.store { STORES } else { 0 }) }
     }
 
-    /// Both as one, where a store follows a load of the same line: pages that are read and written have two visits where
-    /// loads and stores have TLBs of their own.
+    /// Both as one, where a store follows a load of the same line: pages that are read and written have two visits
+    /// where loads and stores have TLBs of their own.
     pub fn then_stored(self, next: Self) -> Option<Self> {
         let kinds = (self.how.0 & LOADS_AND_STORES, next.how.0 & LOADS_AND_STORES);
         let others = self.others + next.others;
@@ -75,8 +75,8 @@ impl VisitStep {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineAccess(u64);
 
-/// Makes the accesses, the address of each visit's depending on the word that the last visit before it read. Nobody waits
-/// for stores, nor for other lines.
+/// Makes the accesses, the address of each visit's depending on the word that the last visit before it read. Nobody
+/// waits for stores, nor for other lines.
 #[inline(never)]
 pub fn chained(base: u64, accesses: &[LineAccess]) -> u64 {
     let (mut before, mut link, mut sum) = (0, 0, 0);
@@ -124,8 +124,8 @@ impl LineAccess {
     #[inline(always)]
     fn make(self, base: u64, link: u64) -> u64 {
         let place = (base + (u64::from(self.0 as u32) << 6) + link) as *mut u64;
-        // SAFETY: `ReplaySlots` gave the line a place in the memory that `base` is the first byte of, and as long as that
-        // is there the first words of lines are accessed here alone.
+        // SAFETY: `ReplaySlots` gave the line a place in the memory that `base` is the first byte of, and as long as
+        // that is there the first words of lines are accessed here alone.
         let word = unsafe { AtomicU64::from_ptr(place) };
         let load = || word.load(Ordering::Relaxed);
         // The frequent ones first: all instructions here stand between the program's accesses.

@@ -14,10 +14,11 @@ pub struct AccessPatternCosts {
     pub stream_cache_cycles: Finding<MeasuredRange>,
     /// Core cycles of a line of an ascending walk that memory serves.
     pub stream_memory_cycles: Finding<MeasuredRange>,
-    /// Core cycles that an ascending walk takes longer a page where the page's translation is in no TLB. Its data are in the
-    /// first cache.
+    /// Core cycles that an ascending walk takes longer a page where the page's translation is in no TLB. Its data are
+    /// in the first cache.
     pub stream_walk_cycles: Finding<MeasuredRange>,
-    /// Whether a 2 MiB page is held as one translation; not so in a virtual machine whose host has small pages below it.
+    /// Whether a 2 MiB page is held as one translation; not so in a virtual machine whose host has small pages below
+    /// it.
     pub huge_pages_are_whole: Finding<bool>,
     /// Bytes of memory that the system reports.
     pub memory_bytes: Option<u64>,

@@ -13,7 +13,8 @@ pub struct TlbEffects {
     pub prefetches: Vec<PrefetchFill>,
     /// Whether stores use the entries of loads.
     pub stores: Finding<StoreEntries>,
-    /// Entries, ways, sets and index of the first level that stores use, by atomic additions of zero, which load and store.
+    /// Entries, ways, sets and index of the first level that stores use, by atomic additions of zero, which load and
+    /// store.
     pub store_level: Finding<Geometry>,
     /// What is lost by a switch to another process and back.
     pub process_switch: Finding<SwitchLosses>,
@@ -185,13 +186,13 @@ pub struct LevelEvictions {
 /// Evictions of each set.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct SetEvictions {
-    /// By number of the set: bit `i` is the parity of the page number under mask `i` of the level. Beyond what the median
-    /// set has; 0 = by fewer than `least`.
+    /// By number of the set: bit `i` is the parity of the page number under mask `i` of the level. Beyond what the
+    /// median set has; 0 = by fewer than `least`.
     pub by_set: Vec<f64>,
     /// Fewer cannot be told from none.
     pub least: f64,
-    /// What the median set has. Some of it is the experiment's own: sets that are just full miss by themselves, after an
-    /// act perhaps more.
+    /// What the median set has. Some of it is the experiment's own: sets that are just full miss by themselves, after
+    /// an act perhaps more.
     pub median_set: f64,
 }
 
@@ -211,8 +212,8 @@ pub struct NeighbourCpu {
     pub sibling: Option<bool>,
     /// What was measured.
     pub takes: Finding<NeighbourEvictions>,
-    /// Whose the second level's entries are; asked only of CPUs that the system calls threads of the same core, or that take
-    /// entries.
+    /// Whose the second level's entries are; asked only of CPUs that the system calls threads of the same core, or that
+    /// take entries.
     pub sharing: Finding<TlbSharing>,
 }
 

@@ -12,9 +12,9 @@ pub struct EntryCoverage {
     pub levels: Vec<LevelCoverage>,
     /// Whether a hypervisor says that this is a virtual machine.
     pub is_guest: Option<bool>,
-    /// Core cycles that a walk takes longer if the same frames are mapped by small pages and not by huge ones, where entries
-    /// are those of small pages in both cases: so the huge ones' are made by a second stage that maps small pages, and the
-    /// first stage's table of small pages is read beside it.
+    /// Core cycles that a walk takes longer if the same frames are mapped by small pages and not by huge ones, where
+    /// entries are those of small pages in both cases: so the huge ones' are made by a second stage that maps small
+    /// pages, and the first stage's table of small pages is read beside it.
     pub second_stage_cycles: Finding<MeasuredRange>,
 }
 

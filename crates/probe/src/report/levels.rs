@@ -42,7 +42,8 @@ impl LevelReport {
         }
     }
 
-    /// A level as [`crate::until_two_agree`] found it, 1 or 2, with the ticks of a miss in each pass that agreed; of its policy nothing is known.
+    /// A level as [`crate::until_two_agree`] found it, 1 or 2, with the ticks of a miss in each pass that agreed; of
+    /// its policy nothing is known.
     pub fn new(level: u32, bench: &ChainBench<'_>, found: &FoundLevel, ticks: &[f64]) -> Self {
         let cycles: Vec<f64> = ticks.iter().map(|ticks| ticks * bench.cycles_per_tick()).collect();
         let evidence = vec![format!("{cycles:.1?} cycles by pass")];

@@ -1,7 +1,7 @@
 //! Fills what one attempt at a probe left open from another attempt at the same machine.
 //!
-//! Each finding rests on looks of its own attempt that agree, so what one confirms stands whatever another left open. Attempts that
-//! confirm different geometries are not put together.
+//! Each finding rests on looks of its own attempt that agree, so what one confirms stands whatever another left open.
+//! Attempts that confirm different geometries are not put together.
 
 use crate::finding::Finding;
 use crate::report::access_patterns::AccessPatternCosts;

@@ -111,9 +111,9 @@ impl ProbeReport {
         self.levels.iter().any(|level| level.geometry.value().is_some())
     }
 
-    /// Of the levels that were asked for, geometry and what a miss costs are known, and where they were asked for what a walk takes
-    /// beside its references, whether a second stage splits huge pages, and how many directory entries are at hand, unless passes
-    /// found none: what a model of translation rests on.
+    /// Of the levels that were asked for, geometry and what a miss costs are known, and where they were asked for what
+    /// a walk takes beside its references, whether a second stage splits huge pages, and how many directory entries are
+    /// at hand, unless passes found none: what a model of translation rests on.
     pub fn is_whole(&self) -> bool {
         let known =
             self.levels.iter().all(|level| level.geometry.value().is_some() && level.miss_cycles.value().is_some());

@@ -29,7 +29,8 @@ impl LargePages {
 pub struct GiganticPages {
     /// Why there is none, and what to do; `None` = there is one.
     pub lacks: Option<String>,
-    /// The part of such a page that an entry of each level covers: `1G`, `2M`, or `4K`, a small page or what is coalesced.
+    /// The part of such a page that an entry of each level covers: `1G`, `2M`, or `4K`, a small page or what is
+    /// coalesced.
     pub parts: Vec<Finding<PageSize>>,
     /// Levels, first level first.
     pub levels: Vec<LevelReport>,

@@ -17,7 +17,8 @@ use crate::timing::rounds::LEAST_ROUNDS;
 /// Rounds at most: their quartiles are those of the third and the ninth.
 const ROUNDS: usize = 11;
 
-/// Measures it, if it is wanted. What the rounds done so far say stands, even where its time is up or it is interrupted.
+/// Measures it, if it is wanted. What the rounds done so far say stands, even where its time is up or it is
+/// interrupted.
 pub(crate) fn measure_timing(
     metal: &mut dyn Metal,
     options: &ProbeOptions,

@@ -10,7 +10,8 @@ use crate::timing::rounds::quartiles;
 
 /// Bytes that are touched in a round: some milliseconds.
 const BYTES: u64 = 16 << 20;
-/// Of the pages asked for, so many may be given in parts, and as many stray faults of other memory are taken for theirs.
+/// Of the pages asked for, so many may be given in parts, and as many stray faults of other memory are taken for
+/// theirs.
 const STRAY: f64 = 0.05;
 
 /// Figures of first touches, one a round for each size.

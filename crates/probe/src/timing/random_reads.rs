@@ -1,5 +1,5 @@
-//! Reads at random over footprints, dependent and independent, in small and in huge pages, with and without a stream on another
-//! CPU; and reads in a row.
+//! Reads at random over footprints, dependent and independent, in small and in huge pages, with and without a stream on
+//! another CPU; and reads in a row.
 
 use lookaside_machine::{PageSize, RandomReads, ReadCosts, SequentialReads};
 
@@ -10,16 +10,17 @@ use crate::report::timing::AbsentCost;
 use crate::stream::{start_stream, stream_cpu};
 use crate::timing::rounds::{differences, quartiles, ratio};
 
-/// Footprints, as far as there is memory for the largest twice, once in each page size: in a last-level cache, a few times one,
-/// and so large that the entries of its page tables (1 MiB for 4 KiB pages) are more than a second-level cache holds.
+/// Footprints, as far as there is memory for the largest twice, once in each page size: in a last-level cache, a few
+/// times one, and so large that the entries of its page tables (1 MiB for 4 KiB pages) are more than a second-level
+/// cache holds.
 const FOOTPRINTS: [u64; 3] = [4 << 20, 64 << 20, 512 << 20];
 /// Bytes of a line and of a word.
 const LINE: u64 = 64;
 const WORD: u64 = 8;
 /// Reads of a sample: some milliseconds of dependent ones from memory.
 const READS: usize = 1 << 15;
-/// Reads before a sample, of other lines of the footprint: 32 MiB of lines, so that caches hold what they hold of such reads and
-/// nothing of the sample before.
+/// Reads before a sample, of other lines of the footprint: 32 MiB of lines, so that caches hold what they hold of such
+/// reads and nothing of the sample before.
 const BEFORE: usize = 1 << 19;
 /// Bytes that are read in a row.
 const ROW_BYTES: u64 = 64 << 20;
@@ -169,7 +170,7 @@ fn not_longer(dependent: &[f64], independent: &[f64]) -> String {
         format!("{low:.1} to {high:.1} ns")
     };
     format!(
-        "4K pages add {} to a dependent read and {} to an independent one, which is not surely more than none",
+        "4K pages add {} to a dependent read and {} to an independent one, not significantly above zero",
         range(dependent),
         range(independent)
     )

@@ -1,7 +1,8 @@
 //! Measurements on a core whose other hardware thread is busy and takes entries too.
 //!
-//! The neighbour only adds misses, and for a while. So one look without any is believed: the pages fit. That pages are too many has to be seen in every look of
-//! many, between which the neighbour has time to rest. Of many full sets some are always hit; of a few now and then none is.
+//! The neighbour only adds misses, and for a while. So one look without any is believed: the pages fit. That pages are
+//! too many has to be seen in every look of many, between which the neighbour has time to rest. Of many full sets some
+//! are always hit; of a few now and then none is.
 
 use std::time::Duration;
 

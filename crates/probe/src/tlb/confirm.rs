@@ -74,8 +74,8 @@ pub fn contradiction(
     Ok(None)
 }
 
-/// Whether more pages of one set fit than the geometry says, in most of some looks: then who took the other entries all through the passes
-/// that confirmed it, a neighbour on the same core, has gone.
+/// Whether more pages of one set fit than the geometry says, in most of some looks: then who took the other entries all
+/// through the passes that confirmed it, a neighbour on the same core, has gone.
 pub fn outgrown(bench: &mut ChainBench<'_>, level: &LevelMeter, geometry: &Geometry) -> Result<bool, Halt> {
     let kernel = gf2::null_space(&geometry.masks, bench.bits());
     let mut fitting = 0;

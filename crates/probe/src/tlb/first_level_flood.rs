@@ -4,8 +4,8 @@ use crate::bench::ChainBench;
 use crate::gf2;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Dimension of the space that fillers are taken from: near enough that their upper page-table entries, which some cores
-/// keep in the second-level TLB (Zen), are few.
+/// Dimension of the space that fillers are taken from: near enough that their upper page-table entries, which some
+/// cores keep in the second-level TLB (Zen), are few.
 const NEAR: usize = 14;
 
 /// Pages out of which the one that is least in the way is taken.
@@ -26,8 +26,8 @@ pub struct FirstLevelFlood {
     bits: u32,
     /// Vectors that do not change the set here, the nearest.
     kernel: Vec<u64>,
-    /// The same in a window in which sets of the level below are told apart by `below`: pages from there keep out of each
-    /// other's way, and of the sets under test.
+    /// The same in a window in which sets of the level below are told apart by `below`: pages from there keep out of
+    /// each other's way, and of the sets under test.
     known: Vec<u64>,
     /// Masks of the level below, as far as they are known.
     below: Vec<u64>,
@@ -62,8 +62,8 @@ impl FirstLevelFlood {
         (self.flood * f64::from(self.ways)).ceil() as u32
     }
 
-    /// Where so many pages of one set here are taken from. So many known ones would crowd the level below: its sets hold
-    /// half of what crowds them or more, and this may be a half of that again.
+    /// Where so many pages of one set here are taken from. So many known ones would crowd the level below: its sets
+    /// hold half of what crowds them or more, and this may be a half of that again.
     fn source(&self, pages: usize) -> &[u64] {
         if 1usize << self.known.len() >= 4 * pages {
             &self.known
@@ -109,8 +109,8 @@ impl FirstLevelFlood {
         gf2::apply(&self.below, page)
     }
 
-    /// The page, of some that differ from `page` by these vectors, that is not in use and meets fewest others below; it is
-    /// put to use.
+    /// The page, of some that differ from `page` by these vectors, that is not in use and meets fewest others below; it
+    /// is put to use.
     fn least(&self, page: u64, vectors: &[u64], used: &mut UsedPages, bench: &mut ChainBench<'_>) -> u64 {
         let mut least = (u32::MAX, page);
         for _ in 0..CHOICE {

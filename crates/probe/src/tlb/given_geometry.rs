@@ -12,7 +12,8 @@ use crate::tlb::search::{behind, hit_ticks, known, FLOOD, MISSES, WALK};
 /// Pages of one set that nearly all miss in a circle, whatever the policy, in ways: under random replacement 98 %.
 const TOO_MANY: usize = 4;
 
-/// The first level, of this geometry. Not determined where pages of one set that are too many take no longer than two: then it is another machine's.
+/// The first level, of this geometry. Not determined where pages of one set that are too many take no longer than two:
+/// then it is another machine's.
 ///
 /// # Errors
 /// It is to end, or the machine refuses.
@@ -26,8 +27,8 @@ pub fn given_first_level(bench: &mut ChainBench<'_>, geometry: &Geometry) -> Res
     Ok(level(LevelMeter { hit_ticks, miss_ticks, ..LevelMeter::default() }, geometry))
 }
 
-/// The second level, of this geometry, behind a first one. Not determined where pages of one set that are too many cost no walk. Its misses are told by
-/// walks where the system counts them.
+/// The second level, of this geometry, behind a first one. Not determined where pages of one set that are too many cost
+/// no walk. Its misses are told by walks where the system counts them.
 ///
 /// # Errors
 /// It is to end, or the machine refuses.

@@ -71,8 +71,8 @@ impl LevelMeter {
         self.lanes = gf2::reduce(masks).iter().map(|row| row & row.wrapping_neg()).collect();
     }
 
-    /// Pages and their copies in other sets, so many that they put each other out of the level above; at most in half of the
-    /// sets, the other half is for comparison. With them, the number of copies.
+    /// Pages and their copies in other sets, so many that they put each other out of the level above; at most in half
+    /// of the sets, the other half is for comparison. With them, the number of copies.
     pub fn copied(&self, bench: &mut ChainBench<'_>, pages: &[u64]) -> (Vec<u64>, usize) {
         self.copied_to(bench, pages, MOST_PAGES)
     }
@@ -146,7 +146,8 @@ impl LevelMeter {
         self.look_by(bench, pages, orders, crowd, by)
     }
 
-    /// Whether its misses are told by walks, not by time: those of the last level, on a core whose other thread makes times too unsteady.
+    /// Whether its misses are told by walks, not by time: those of the last level, on a core whose other thread makes
+    /// times too unsteady.
     pub(crate) fn counts_walks(&self, bench: &mut ChainBench<'_>) -> bool {
         self.core == CoreUse::Shared && self.above.is_some() && bench.counts_walks()
     }
@@ -221,8 +222,8 @@ pub struct MissRounds {
 }
 
 impl MissRounds {
-    /// Walks through the pages at random for a while: what fits its sets comes to rest there, also under trees over ways that are no power
-    /// of two, where many a circle does not; and at rest no order misses.
+    /// Walks through the pages at random for a while: what fits its sets comes to rest there, also under trees over
+    /// ways that are no power of two, where many a circle does not; and at rest no order misses.
     pub fn settle(&self, bench: &mut ChainBench<'_>) -> Result<(), Halt> {
         let distinct = self.rounds.iter().collect::<BTreeSet<_>>().len();
         let most = if distinct > MANY { MOST_RANDOM.1 } else { MOST_RANDOM.0 };
@@ -235,7 +236,8 @@ impl MissRounds {
         Ok(())
     }
 
-    /// Whether so many misses a round stand out: by this share of the time of all the same steps without any, where time tells.
+    /// Whether so many misses a round stand out: by this share of the time of all the same steps without any, where
+    /// time tells.
     pub fn tells(&self, misses: f64, share: f64) -> bool {
         self.by == MissSource::Walks || misses / (self.misses_a_tick * self.base) >= share
     }

@@ -26,7 +26,8 @@ const ALL: usize = 8;
 const ONE_SET_LOG2: std::ops::RangeInclusive<u32> = 2..=7;
 /// Windows of bits running whose pages have to be too many: from the first on no bit chooses the set.
 const WINDOWS_RUNNING: u32 = 3;
-/// Looks that all have to show that they are too many, and the share of them that is out in each: of twice as many as fit in one set half is at least.
+/// Looks that all have to show that they are too many, and the share of them that is out in each: of twice as many as
+/// fit in one set half is at least.
 const ONE_SET_LOOKS: usize = 24;
 /// See [`ONE_SET_LOOKS`].
 const CROWDED_SHARE: f64 = 0.4;
@@ -36,9 +37,9 @@ const CROWDED_SHARE: f64 = 0.4;
 const CROWDED: f64 = 0.04;
 /// A space is larger than need be where half of it still has more than this part of its share of misses.
 const SPARE_SHARE: f64 = 0.1;
-/// A hyperplane loads its sets as the whole does where it has more than this part of the whole's share. Half as many pages
-/// in each set have less: no spare is left. All of them may have this little: under FIFO and tree-PLRU, a circle can end in
-/// states that miss seldom.
+/// A hyperplane loads its sets as the whole does where it has more than this part of the whole's share. Half as many
+/// pages in each set have less: no spare is left. All of them may have this little: under FIFO and tree-PLRU, a circle
+/// can end in states that miss seldom.
 const ALIKE: f64 = 0.2;
 /// Looks at hyperplanes at random, and how many of them are believed.
 const SPARE_LOOKS: (usize, usize) = (6, 4);
@@ -48,12 +49,14 @@ const SURELY: usize = 3;
 const REST: usize = 3;
 /// Spaces of up to this dimension have all their hyperplanes tried twice.
 const AGAIN: usize = 7;
-/// As [`ALIKE`], where a neighbour makes full sets miss: those have less than this part of the misses of sets with twice the pages, at the best of
-/// times. Half of these at least miss whatever the policy, and a walk takes less the fewer tables there are (0.29 to 0.35 seen on Zen 5, and full sets up to 0.2).
+/// As [`ALIKE`], where a neighbour makes full sets miss: those have less than this part of the misses of sets with
+/// twice the pages, at the best of times. Half of these at least miss whatever the policy, and a walk takes less the
+/// fewer tables there are (0.29 to 0.35 seen on Zen 5, and full sets up to 0.2).
 const ALIKE_AT_BEST: f64 = 0.25;
 
-/// A part of `crowd` (bits of the page number), whose pages overload the sets they reach, that lies in one set and overloads
-/// it; and the bits out of which it was taken, of which it is all that does not change the set. The level knows that then too.
+/// A part of `crowd` (bits of the page number), whose pages overload the sets they reach, that lies in one set and
+/// overloads it; and the bits out of which it was taken, of which it is all that does not change the set. The level
+/// knows that then too.
 pub fn one_set(bench: &mut ChainBench<'_>, level: &mut LevelMeter, crowd: &[u64]) -> Result<(Vec<u64>, u64), Halt> {
     let mut basis = crowd.to_vec();
     let (mut share, alike) = match level.core {
@@ -72,8 +75,9 @@ pub fn one_set(bench: &mut ChainBench<'_>, level: &mut LevelMeter, crowd: &[u64]
     Ok((basis, window))
 }
 
-/// Bits in a row, as few and as low as can be, whose pages all meet in one set and are too many for it, where walks are counted: indexes known take some of the lower bits
-/// only. Beside a neighbour who takes entries there is no space of pages that fills several sets and does not miss; of one set's pages there is at some time.
+/// Bits in a row, as few and as low as can be, whose pages all meet in one set and are too many for it, where walks are
+/// counted: indexes known take some of the lower bits only. Beside a neighbour who takes entries there is no space of
+/// pages that fills several sets and does not miss; of one set's pages there is at some time.
 pub fn lowest_one_set(bench: &mut ChainBench<'_>, level: &LevelMeter) -> Result<Option<Vec<u64>>, Halt> {
     for log2 in ONE_SET_LOG2 {
         let mut running = 0;

@@ -17,11 +17,11 @@ use crate::tlb::set_index::{masks, Halves, LevelHeadroom};
 
 /// log2 of the pages of the largest crowd: 32 Ki pages overload 8192 entries four times over.
 const MOST_LOG2: usize = 15;
-/// log2 of the crowds tried in the second level. The first fits a first-level data cache; the last overload 8192 entries.
+/// log2 of the crowds tried in the second level. The first fits a first-level data cache; the last overload 8192
+/// entries.
 const FAR_LOG2: [usize; 4] = [8, 10, 12, 14];
-/// From which of these on they are tried in each attempt: small ones disturb least, large ones tell more of the sets, out of
-/// which fillers then keep. `None`: as if somebody else used the core too,
-/// by walks where these are counted.
+/// From which of these on they are tried in each attempt: small ones disturb least, large ones tell more of the sets,
+/// out of which fillers then keep. `None`: as if somebody else used the core too, by walks where these are counted.
 const FAR_FROM: [Option<usize>; ATTEMPTS] = [Some(0), None, Some(1), None, Some(0), Some(2), None];
 /// log2 of the largest crowd of one set: 512 pages crowd 128 ways, and 256 nearly so.
 const ONE_SET_LOG2: usize = 9;
@@ -32,15 +32,16 @@ const SURELY: f64 = 0.3;
 pub(super) const MISSES: f64 = 0.4;
 /// Nearly all miss where twice the pages take no longer than this times as long.
 const FLAT: f64 = 1.25;
-/// Nearly all miss, where a neighbour makes full sets miss, if up to four times the pages in a set have at most 1 / this times the misses.
+/// Nearly all miss, where a neighbour makes full sets miss, if up to four times the pages in a set have at most 1 /
+/// this times the misses.
 const FULL: f64 = 0.75;
 /// Windows of page-number bits tried for crowds that do not fit the first-level data cache.
 const WINDOWS: usize = 4;
 /// A walk costs more than this many times what a miss of the first level does.
 pub(super) const WALK: f64 = 1.0;
 
-/// Pages for each way of the first level that are walked through between two uses of a page: for policies that forget in
-/// order, and for others, under which some stay.
+/// Pages for each way of the first level that are walked through between two uses of a page: for policies that forget
+/// in order, and for others, under which some stay.
 pub(super) const FLOOD: (f64, f64) = (2.0, 3.0);
 /// Where the second level has less than so many times the entries of the first, fillers take up much of it.
 const SMALL: usize = 6;
@@ -66,8 +67,8 @@ pub fn first_level(bench: &mut ChainBench<'_>) -> Result<FoundLevel, Halt> {
     })
 }
 
-/// The first level that stores use, by updates: where loads have another one, the smaller of both. A miss is held against what a load takes:
-/// an update takes longer, hit or not.
+/// The first level that stores use, by updates: where loads have another one, the smaller of both. A miss is held
+/// against what a load takes: an update takes longer, hit or not.
 pub fn first_level_of_stores(bench: &mut ChainBench<'_>) -> Result<FoundLevel, Halt> {
     let clear = MISSES * hit_ticks(bench)?;
     bench.updating(|bench| {
@@ -139,7 +140,9 @@ fn second_once(
     let mut level = behind(bench, first, first_level, flood, core)?;
     if level.counts_walks(bench) {
         let Some(kernel) = lowest_one_set(bench, &level)? else {
-            return Ok(FoundLevel::nothing("no bits in a row have pages that evict each other from it".to_string()));
+            return Ok(FoundLevel::nothing(
+                "no run of page-number bits gives pages that evict each other from this level".to_string(),
+            ));
         };
         let start = bench.page();
         let pages: Vec<u64> = gf2::span(&kernel).into_iter().map(|v| v ^ start).collect();
@@ -188,8 +191,8 @@ fn least_crowded_window(bench: &mut ChainBench<'_>, log2: usize) -> Result<Vec<u
     Ok(least.1)
 }
 
-/// Whether a set forgets the page used longest ago, or filled longest ago: then a few pages too many in a circle put out
-/// all, where others keep some.
+/// Whether a set forgets the page used longest ago, or filled longest ago: then a few pages too many in a circle put
+/// out all, where others keep some.
 fn forgets_in_order(bench: &mut ChainBench<'_>, level: &LevelMeter, geometry: &Geometry) -> Result<bool, Halt> {
     let kernel = gf2::null_space(&geometry.masks, bench.bits());
     let start = bench.page();
@@ -199,8 +202,8 @@ fn forgets_in_order(bench: &mut ChainBench<'_>, level: &LevelMeter, geometry: &G
     Ok(ticks > level.hit_ticks + 0.95 * level.miss_ticks)
 }
 
-/// A space whose pages crowd their sets of the second level, and the ticks that a miss there adds. The nearest window of
-/// page-number bits, of the smallest spaces that do: few and near pages disturb caches and page-table caches least.
+/// A space whose pages crowd their sets of the second level, and the ticks that a miss there adds. The nearest window
+/// of page-number bits, of the smallest spaces that do: few and near pages disturb caches and page-table caches least.
 fn second_crowd(bench: &mut ChainBench<'_>, level: &LevelMeter, from: usize) -> Result<Option<(Vec<u64>, f64)>, Halt> {
     let bits = bench.bits() as usize;
     for log2 in FAR_LOG2.into_iter().skip(from) {
@@ -227,8 +230,8 @@ fn second_crowd(bench: &mut ChainBench<'_>, level: &LevelMeter, from: usize) -> 
     Ok(None)
 }
 
-/// The same where a neighbour makes full sets miss: the nearest window that has nearly the misses of the next two, in which up to four times the pages meet
-/// in a set.
+/// The same where a neighbour makes full sets miss: the nearest window that has nearly the misses of the next two, in
+/// which up to four times the pages meet in a set.
 fn full_crowd(bench: &mut ChainBench<'_>, level: &LevelMeter) -> Result<Option<(Vec<u64>, f64)>, Halt> {
     let log2 = FAR_LOG2[0];
     let mut seen: Vec<f64> = Vec::new();

@@ -129,7 +129,8 @@ fn misses(bench: &mut ChainBench<'_>, level: &LevelMeter, kernel: &[u64], n: u64
     }
 }
 
-/// Whether `n` pages of one set that seem to miss so often a round fit at times. Where chains are too long to tell that, the answer is no.
+/// Whether `n` pages of one set that seem to miss so often a round fit at times. Where chains are too long to tell
+/// that, the answer is no.
 pub fn fit_at_times(
     bench: &mut ChainBench<'_>,
     level: &LevelMeter,
@@ -140,7 +141,8 @@ pub fn fit_at_times(
     if level.core == CoreUse::Own || misses > SURELY_TOO_MANY * n as f64 {
         return Ok(false);
     }
-    // Other sets each time: some have a tenant that stays. But the same distances: of two sets taken for one, others would fit.
+    // Other sets each time: some have a tenant that stays. But the same distances: of two sets taken for one, others
+    // would fit.
     let vectors = random_vectors(bench, kernel, n as usize);
     let mut clear = 0;
     for _ in 0..CALM_LOOKS {

@@ -120,7 +120,8 @@ impl Halves {
                 }
                 CoreUse::Shared => least(bench, f64::NEG_INFINITY, |bench| self.misses(bench, level, &[0]))?,
             };
-            // At least so many pages are always out, at most all. A walk may cost less here than where its cost was measured.
+            // At least so many pages are always out, at most all. A walk may cost less here than where its cost was
+            // measured.
             let over = ((stay + moved) as f64 - f64::from(self.ways)).max(1.0);
             self.threshold = (0.5 * usual).clamp(over / 3.0, (stay + moved) as f64 / 2.0).max(0.5);
         }
@@ -194,8 +195,8 @@ impl Halves {
         }
     }
 
-    /// The same where a neighbour makes pages miss that do not meet: one clear "no" is believed, and a "yes" about one vector has to stand for long, since
-    /// who took one for another cannot go back.
+    /// The same where a neighbour makes pages miss that do not meet: one clear "no" is believed, and a "yes" about one
+    /// vector has to stand for long, since who took one for another cannot go back.
     fn meets_always(&self, bench: &mut ChainBench<'_>, level: &LevelMeter, vectors: &[u64]) -> Result<bool, Halt> {
         let enough = if vectors.len() == 1 { SURELY } else { YES };
         let (mut yes, mut doubts) = (0, 0);
@@ -215,8 +216,8 @@ impl Halves {
     }
 }
 
-/// The masks of the index, in reduced form; or why there are none. `window` has the bits out of which the kernel came: what
-/// they do is known. The kernel grows by what is found, and what the level knows of its sets.
+/// The masks of the index, in reduced form; or why there are none. `window` has the bits out of which the kernel came:
+/// what they do is known. The kernel grows by what is found, and what the level knows of its sets.
 pub fn masks(
     bench: &mut ChainBench<'_>,
     level: &mut LevelMeter,

@@ -26,8 +26,8 @@ const READS: u64 = 1 << 19;
 /// MiB that random reads go over. The probe's `[timing]` has others (4, 64, 512), and these lie between them.
 const READ_MIB: [u64; 3] = [16, 128, 256];
 
-/// The second stream begins so far into its half, a prime number of lines: lines a power of two apart, or nearly, meet in the same
-/// banks of DRAM, which the model has none of.
+/// The second stream begins so far into its half, a prime number of lines: lines a power of two apart, or nearly, meet
+/// in the same banks of DRAM, which the model has none of.
 const STREAM_LEAD: u64 = 19777 * LINE;
 
 /// What kind of pattern.
@@ -82,7 +82,7 @@ pub struct AccessPattern {
     pub stride_pages: u64,
     /// Whether its accesses wait for each other; all but some random reads do.
     pub order: AccessOrder,
-    /// A thread on another CPU reads memory in a row meanwhile.
+    /// A thread on another CPU reads memory sequentially meanwhile.
     pub beside_stream: bool,
 }
 
@@ -136,8 +136,8 @@ impl AccessPattern {
         format!("{}, {}, {}{order}{beside}", self.family.name(), self.size_words(), self.page_size)
     }
 
-    /// What the description's `[timing]` makes of the model's cycles; `None` where each access waits and nothing streams, which is
-    /// what the model counts.
+    /// What the description's `[timing]` makes of the model's cycles; `None` where each access waits and nothing
+    /// streams, which is what the model counts.
     ///
     /// # Errors
     /// Why it is not known.
@@ -168,9 +168,9 @@ impl AccessPattern {
     pub fn words(&self, seed: u64) -> Vec<u32> {
         let shift = self.page_size.shift();
         let seed = seed ^ self.span_pages.rotate_left(32) ^ u64::from(shift);
-        // Each page is used at one line: the sum of its number's digits to the base of lines a page. So all sets of a virtually indexed
-        // cache get the same share, and with neighbouring frames those of a physically indexed one too, of any power of two of sets
-        // and pages. In a huge page a 4 KiB part is drawn.
+        // Each page is used at one line: the sum of its number's digits to the base of lines a page. So all sets of a
+        // virtually indexed cache get the same share, and with neighbouring frames those of a physically indexed one
+        // too, of any power of two of sets and pages. In a huge page a 4 KiB part is drawn.
         let in_page = |number: u64, turn: u64| {
             const LINES: u64 = PAGE_BYTES / LINE;
             let part = SplitMix64::new(seed ^ number).next_u64() % (self.page_size.bytes() / PAGE_BYTES).max(1);

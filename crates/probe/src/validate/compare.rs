@@ -31,8 +31,8 @@ pub struct ValidationOptions {
     pub seed: u64,
 }
 
-/// Runs the patterns on both sides. `halt` is asked before each run and each model; `progress` is told what comes next and the
-/// share that is done.
+/// Runs the patterns on both sides. `halt` is asked before each run and each model; `progress` is told what comes next
+/// and the share that is done.
 ///
 /// # Errors
 /// The description is one that the engine refuses. What the metal refuses is in [`Validation::left_out`].
@@ -136,9 +136,9 @@ pub fn validate(
 const MODELLING: f64 = 0.3;
 const MEASURED: f64 = 0.8;
 
-/// The last cache's share is known within this factor: a quarter of an octave, and [`LastLevelCache::same`] before and after. It is
-/// measured by lines in random order; an ascending walk comes back to a line some fifty times sooner, before others take it, and
-/// may have up to what the description says.
+/// The last cache's share is known within this factor: a quarter of an octave, and [`LastLevelCache::same`] before and
+/// after. It is measured by lines in random order; an ascending walk comes back to a line some fifty times sooner,
+/// before others take it, and may have up to what the description says.
 const UNSURE: f64 = 1.3;
 
 /// How the metal's frames lie; where it does not say, at random.

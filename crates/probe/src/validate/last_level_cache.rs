@@ -56,8 +56,8 @@ impl LastLevelCache {
         3 * accesses as u64 * self.line > self.earlier / 2
     }
 
-    /// Bytes that it holds for a program now, within a quarter of an octave: the least footprint in a circle of whose accesses
-    /// half miss. At most `max_bytes`.
+    /// Bytes that it holds for a program now, within a quarter of an octave: the least footprint in a circle of whose
+    /// accesses half miss. At most `max_bytes`.
     ///
     /// # Errors
     /// What the metal refuses.
@@ -93,7 +93,8 @@ impl LastLevelCache {
         a.max(b) as f64 <= STEADY * a.min(b) as f64
     }
 
-    /// The description with so many bytes in its place: the nearest that 8, 10, 12 or 14 ways of a power of two of sets make.
+    /// The description with so many bytes in its place: the nearest that 8, 10, 12 or 14 ways of a power of two of sets
+    /// make.
     pub(crate) fn resized(&self, machine: &Machine, bytes: u64) -> Machine {
         let mut machine = machine.clone();
         let cache = &mut machine.caches[self.number];

@@ -16,10 +16,11 @@ const LIST: u64 = 1 << 45;
 const LIST_ENTRY: u64 = 4;
 /// Accesses a block.
 const BLOCK: usize = 1 << 14;
-/// Cycles in which what was read is added to the next address: an addition takes one on every core here, and a load with two
-/// registers in its address as much more.
+/// Cycles in which what was read is added to the next address: an addition takes one on every core here, and a load
+/// with two registers in its address as much more.
 const ADDITION: f64 = 1.0;
-/// Accesses made before the counted round, at least one round. Fewer than on the metal, where the clock has to settle too.
+/// Accesses made before the counted round, at least one round. Fewer than on the metal, where the clock has to settle
+/// too.
 const WARM: usize = 1 << 14;
 /// Accesses counted at least, in whole rounds, so that a policy that is no LRU evens out.
 const COUNTED: usize = 1 << 14;
@@ -31,15 +32,15 @@ pub struct ModelledCycles {
     pub cycles: f64,
     /// Of those, TLB hits beyond the first level, and walks.
     pub translation_cycles: f64,
-    /// Of those, the data itself: load-to-use of the cache or memory that serves it. One cycle more is the addition that
-    /// makes an access depend on the one before.
+    /// Of those, the data itself: load-to-use of the cache or memory that serves it. One cycle more is the addition
+    /// that makes an access depend on the one before.
     pub data_cycles: f64,
     /// Walks an access.
     pub walks_per_access: f64,
 }
 
-/// Runs a list of words through the engine; frames are contiguous in aligned runs of so many pages. `None` for a machine whose
-/// tables have no pages of this size.
+/// Runs a list of words through the engine; frames are contiguous in aligned runs of so many pages. `None` for a
+/// machine whose tables have no pages of this size.
 ///
 /// # Errors
 /// The machine is impossible.

@@ -1,8 +1,8 @@
 //! What overlap and a loaded memory make of modelled latencies, by the description's `[timing]`.
 //!
-//! The engine adds latencies up: its cycles are those of dependent reads of an idle memory. The table has both kinds of reads,
-//! with and without a stream, over a few footprints. What it says of one kind of reads beside the plain one, at *other*
-//! footprints than that of the pattern, scales what the engine says: no figure foretells itself.
+//! The engine adds latencies up: its cycles are those of dependent reads of an idle memory. The table has both kinds of
+//! reads, with and without a stream, over a few footprints. What it says of one kind of reads beside the plain one, at
+//! *other* footprints than that of the pattern, scales what the engine says: no figure foretells itself.
 
 use lookaside_machine::{Quartiles, RandomReads, ReadCosts, Timing};
 
@@ -19,9 +19,9 @@ pub(crate) struct CostScale {
 }
 
 impl CostScale {
-    /// For reads of this kind over a footprint. Between the nearest smaller and the nearest larger one that the table has, by a
-    /// straight line over the footprint's logarithm; where there is only one of them, as there. The footprint itself does not
-    /// count.
+    /// For reads of this kind over a footprint. Between the nearest smaller and the nearest larger one that the table
+    /// has, by a straight line over the footprint's logarithm; where there is only one of them, as there. The footprint
+    /// itself does not count.
     ///
     /// # Errors
     /// Why the table does not say it.
@@ -53,7 +53,8 @@ impl CostScale {
         })
     }
 
-    /// The modelled cycles scaled. `huge` is what the same accesses take in pages of 2 MiB; none of a pattern that is in these.
+    /// The modelled cycles scaled. `huge` is what the same accesses take in pages of 2 MiB; none of a pattern that is
+    /// in these.
     pub(crate) fn apply(
         self,
         modelled: ModelledCycles,

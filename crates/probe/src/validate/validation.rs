@@ -29,7 +29,8 @@ pub struct Validation {
     pub frame_run_pages: u64,
     /// The last data cache, where others use it too.
     pub last_cache: Option<SharedCache>,
-    /// Runs that do not count, since the last cache was left more or less to us after them than before, in all their tries.
+    /// Runs that do not count, since the last cache was left more or less to us after them than before, in all their
+    /// tries.
     pub unsteady_runs: usize,
     /// Patterns with both sides.
     pub rows: Vec<ValidationRow>,
@@ -65,8 +66,9 @@ pub struct ValidationRow {
     pub pattern: AccessPattern,
     /// Its name.
     pub name: String,
-    /// Core cycles an access on the metal: that of the run at the lower quartile, by its ratio to what the model says with the last
-    /// cache as it was then. What comes from elsewhere (a neighbour on the core, others' use of memory) only adds.
+    /// Core cycles an access on the metal: that of the run at the lower quartile, by its ratio to what the model says
+    /// with the last cache as it was then. What comes from elsewhere (a neighbour on the core, others' use of memory)
+    /// only adds.
     pub measured_cycles: f64,
     /// The fastest run.
     pub low_cycles: f64,
@@ -76,11 +78,11 @@ pub struct ValidationRow {
     pub last_cache_bytes: Option<u64>,
     /// Cycles an access in the model, with that last cache.
     pub modelled: ModelledCycles,
-    /// Least and most modelled cycles within what is known of the last cache: it is searched for in quarter octaves, and
-    /// changes meanwhile.
+    /// Least and most modelled cycles within what is known of the last cache: it is searched for in quarter octaves,
+    /// and changes meanwhile.
     pub modelled_range_cycles: (f64, f64),
-    /// The range is wider than [`WORST_BOUND_PERCENT`]: whether it fits the last cache or not is all that decides. What such
-    /// a row is off by says nothing of the description, and it is not in [`Validation::summary`].
+    /// The range is wider than [`WORST_BOUND_PERCENT`]: whether it fits the last cache or not is all that decides. What
+    /// such a row is off by says nothing of the description, and it is not in [`Validation::summary`].
     pub on_edge: bool,
     /// Modelled less measured, in percent of measured.
     pub error_percent: f64,

@@ -124,8 +124,8 @@ fn zen_4_by_amds_own_leaves() {
     assert_eq!(cache(&stated, 3), Some(PartSize::new(32 << 20, 16)));
 }
 
-/// EPYC (family 26, model 2: Zen 5) in a virtual machine, whose hypervisor hides the bit that says how its second level is
-/// counted; and the same with it.
+/// EPYC (family 26, model 2: Zen 5) in a virtual machine, whose hypervisor hides the bit that says how its second level
+/// is counted; and the same with it.
 #[test]
 fn zen_5_counts_its_second_level_in_32s() {
     let with = |bits: u32| {

@@ -1,5 +1,5 @@
-//! Few addresses (`ulimit -v`, a small address space): page numbers of 14 to 16 bits. Levels are found as they are, or are not
-//! determined; nothing wrong is confirmed.
+//! Few addresses (`ulimit -v`, a small address space): page numbers of 14 to 16 bits. Levels are found as they are, or
+//! are not determined; nothing wrong is confirmed.
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};

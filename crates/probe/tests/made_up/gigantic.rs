@@ -1,4 +1,5 @@
-//! Made-up machines with pages of 1 GiB: what an entry covers of one, and how many there are, is found as it is or not at all.
+//! Made-up machines with pages of 1 GiB: what an entry covers of one, and how many there are, is found as it is or not
+//! at all.
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use crate::sim_hierarchy::{self, Gigantic, Shape};

@@ -118,7 +118,7 @@ fn made_up_hierarchies_are_found_right_or_not_at_all() {
         }
     }
 
-    // Small areas, to be quick: what needs larger ones (16 pages an entry) is not determined; nor is a walk's base that only
-    // entries in the second cache tell, and what needs it.
+    // Small areas, to be quick: what needs larger ones (16 pages an entry) is not determined; nor is a walk's base that
+    // only entries in the second cache tell, and what needs it.
     assert!(counts.0 > 3 * counts.1, "{counts:?} found and not determined");
 }

@@ -1,4 +1,5 @@
-//! 2 MiB pages with entries of a kind of their own, as many or as few as can be had: found as they are, or not determined.
+//! 2 MiB pages with entries of a kind of their own, as many or as few as can be had: found as they are, or not
+//! determined.
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};

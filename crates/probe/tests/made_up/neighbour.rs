@@ -1,5 +1,5 @@
-//! A neighbour on the same core that takes entries all through the passes that confirm a geometry, and then goes: what was
-//! confirmed with it is taken back.
+//! A neighbour on the same core that takes entries all through the passes that confirm a geometry, and then goes: what
+//! was confirmed with it is taken back.
 
 use std::convert::Infallible;
 use std::time::Duration;

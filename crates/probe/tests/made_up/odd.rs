@@ -18,7 +18,8 @@ pub enum Rule {
     Intervals,
     /// LRU, but new pages are put in the place of the one to go next (LIP: Qureshi et al. 2007).
     LeastRecentInsertion,
-    /// LRU, but only so many in a hundred hits count as a use: between LRU and FIFO, and so is the development machine's first level.
+    /// LRU, but only so many in a hundred hits count as a use: between LRU and FIFO, and so is the development
+    /// machine's first level.
     RarelyUsed(usize),
     /// Tree-PLRU over a number of ways that is no power of two: the right side is smaller.
     UnequalTree,

@@ -1,7 +1,8 @@
 //! Replacement policies against machines that are made up.
 //!
-//! The geometry is given, as [`lookaside_probe::first_level`] would find it: here it is only about policies. Any number of machines is run by
-//! `LOOKASIDE_PROBE_MACHINES=400 cargo test -p lookaside-probe --test made_up policy:: -- --nocapture`.
+//! The geometry is given, as [`lookaside_probe::first_level`] would find it: here it is only about policies. Any number
+//! of machines is run by `LOOKASIDE_PROBE_MACHINES=400 cargo test -p lookaside-probe --test made_up policy:: --
+//! --nocapture`.
 
 use std::collections::BTreeMap;
 
@@ -125,7 +126,8 @@ fn level(rng: &mut SplitMix64, arrays: &[Array], at: usize, costs: Costs, bits: 
     }
 }
 
-/// What became of the levels of the machine that this seed makes: level, array, what was found, and whether it is a tree as the model has it.
+/// What became of the levels of the machine that this seed makes: level, array, what was found, and whether it is a
+/// tree as the model has it.
 fn found(seed: u64, recorded: bool) -> Vec<(usize, Array, Finding<TlbPolicy>, bool)> {
     let mut rng = SplitMix64::new(seed);
     let bits = between(&mut rng, 20, 33);
@@ -239,8 +241,8 @@ fn other_rules_are_none_of_these() {
     assert!(2 * known >= all, "{known} of {all}");
 }
 
-/// Half way between LRU and FIFO the few trials that tell the two apart speak against both. (Nearer to one of them it may read
-/// as that one.)
+/// Half way between LRU and FIFO the few trials that tell the two apart speak against both. (Nearer to one of them it
+/// may read as that one.)
 #[test]
 fn what_lies_between_two_rules_is_taken_for_neither() {
     let mut known = 0;
@@ -255,8 +257,8 @@ fn what_lies_between_two_rules_is_taken_for_neither() {
     assert!(known >= 2, "{known} of 3");
 }
 
-/// What such a tree does depends on the phase that each set is in: it may also be said that nothing is known, or that it
-/// is none of the rules, never that it is another of them.
+/// What such a tree does depends on the phase that each set is in: it may also be said that nothing is known, or that
+/// it is none of the rules, never that it is another of them.
 #[test]
 fn a_tree_of_unequal_sides_is_not_taken_for_another() {
     let mut known = 0;

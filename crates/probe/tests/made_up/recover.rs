@@ -1,19 +1,19 @@
 //! The inference against machines that are made up: it finds what they are, or says that it does not know.
 //!
 //! CI runs 64 machines, always the same ones, and asserts that at least 98 % are recovered in full and that nothing
-//! wrong is ever confirmed. Of the first 512, 507 are; of seeds 3000 to 3255, which no threshold was chosen on, 250 of 256; none was
-//! wrong. Others are run by
-//! `LOOKASIDE_PROBE_MACHINES=256 LOOKASIDE_PROBE_FIRST_SEED=3000 cargo test -p lookaside-probe --test made_up recover::machines`.
+//! wrong is ever confirmed. Of the first 512, 507 are; of seeds 3000 to 3255, which no threshold was chosen on, 250 of
+//! 256; none was wrong. Others are run by `LOOKASIDE_PROBE_MACHINES=256 LOOKASIDE_PROBE_FIRST_SEED=3000 cargo test -p
+//! lookaside-probe --test made_up recover::machines`.
 //!
-//! Noise is what was recorded on a real machine (`tests/noise`): quiet, under builds, and with the other CPU streaming and
-//! thrashing. Each machine goes through one recording from a random place on.
+//! Noise is what was recorded on a real machine (`tests/noise`): quiet, under builds, and with the other CPU streaming
+//! and thrashing. Each machine goes through one recording from a random place on.
 //!
 //! Ranges: 4 to 256 sets of 2 to 32 ways or fully associative, linear, folded and random full-rank indexes, LRU, FIFO,
 //! random and tree-PLRU; page numbers of 19 to 33 bits, as many as the host can have. Narrower than "any machine":
 //! - half of the machines have one level, half two; of two, the first has 4 to 16 sets of 2 to 8 ways, or 4 to 128 ways
-//!   in one set, and the second at least 12 times as many entries (below 8 times none is ever confirmed: of 300 machines
-//!   with 3 to 8 times 246 were recovered and one was wrong, before that rule; of 300 with 8 to 12 times 288 are, none
-//!   is wrong);
+//!   in one set, and the second at least 12 times as many entries (below 8 times none is ever confirmed: of 300
+//!   machines with 3 to 8 times 246 were recovered and one was wrong, before that rule; of 300 with 8 to 12 times 288
+//!   are, none is wrong);
 //! - a fully associative array has 2 to 128 ways; as a second level it occurs only behind a first of up to 10 entries;
 //! - tree-PLRU over more than 64 ways only where they are a power of two (elsewhere LRU takes its place).
 

@@ -1,5 +1,6 @@
-//! A second level of 512 sets of 8 ways, such as Zen 5's, while a neighbour on the same core brings in entries of its own: full sets seldom stay
-//! full, and spaces of pages fill them to the last way. It is found, or not determined; never taken for another.
+//! A second level of 512 sets of 8 ways, such as Zen 5's, while a neighbour on the same core brings in entries of its
+//! own: full sets seldom stay full, and spaces of pages fill them to the last way. It is found, or not determined;
+//! never taken for another.
 
 use crate::sim::{Array, Costs, Noise, Sim};
 use lookaside_machine::{PageSize, Replacement};
@@ -50,8 +51,8 @@ fn zen5() -> Array {
     Array { sets: 512, ways: 8, masks: MASKS.to_vec(), replacement: Replacement::Random }
 }
 
-/// Of seeds 0 to 5, the attempts that think of a neighbour find at least four with 64 entries taken, and three with 128;
-/// without them it was two, and none. Here it is seeds 0 and 1, or 0 to 2.
+/// Of seeds 0 to 5, the attempts that think of a neighbour find at least four with 64 entries taken, and three with
+/// 128; without them it was two, and none. Here it is seeds 0 and 1, or 0 to 2.
 #[test]
 fn a_full_set_is_told_from_one_with_a_page_too_many() {
     for (taken, seeds, least) in [(0.0, 2, 2), (64.0, 2, 1), (128.0, 3, 1)] {

@@ -1,4 +1,5 @@
-//! Threads on other CPUs of made-up machines: whether they use the entries of this one is told, by timing and by a counter.
+//! Threads on other CPUs of made-up machines: whether they use the entries of this one is told, by timing and by a
+//! counter.
 
 use crate::sim::{Array, Costs, Habits, Noise, Other, Sim};
 use lookaside_machine::{PageSize, Replacement};

@@ -26,8 +26,8 @@ pub struct Shape {
     pub area: u64,
     /// Contiguous small pages that an entry covers.
     pub coalesce: u64,
-    /// How the second cache replaces, if not as all else does; and whether its index has bits of the frame added to those of
-    /// the line.
+    /// How the second cache replaces, if not as all else does; and whether its index has bits of the frame added to
+    /// those of the line.
     pub second_cache: Option<Policy>,
     pub folded: bool,
     /// A second stage maps by small pages: so entries of huge pages are small ones', and its table is read too.

@@ -15,8 +15,8 @@ use lookaside_probe::{
 };
 use lookaside_stats::SplitMix64;
 
-/// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed. [`Recorded`]
-/// has what a real machine had.
+/// Noise of the times, as shares of them: of the kinds that real machines have, in amounts that are assumed.
+/// [`Recorded`] has what a real machine had.
 #[derive(Clone, Copy, Debug)]
 pub struct Noise {
     /// Standard deviation of a sample.
@@ -114,8 +114,8 @@ impl Sim {
         self.tlbs = self.empty.clone();
     }
 
-    /// So many rounds through these pages, by turns with the thread on the other CPU; gives their misses of the first level
-    /// and of all.
+    /// So many rounds through these pages, by turns with the thread on the other CPU; gives their misses of the first
+    /// level and of all.
     fn beside(&mut self, pages: &[u64], rounds: usize) -> (u64, u64) {
         /// Accesses of a turn.
         const TURN: usize = 16;
@@ -131,8 +131,8 @@ impl Sim {
         misses
     }
 
-    /// So many rounds through these pages, while a neighbour on the same core brings in entries of its own; gives their misses of the first level and
-    /// of all.
+    /// So many rounds through these pages, while a neighbour on the same core brings in entries of its own; gives their
+    /// misses of the first level and of all.
     fn shared(&mut self, pages: &[u64], rounds: usize) -> (u64, u64) {
         let before = self.tlbs.misses();
         if self.habits.taken_a_kilo_step == 0.0 {

@@ -29,9 +29,10 @@ const TIMED_STEPS: usize = 1024;
 const MOST_LOST: usize = 4096;
 /// What interrupts uses pages from here on, near each other.
 const FOREIGN: u64 = 1 << 34;
-/// Chains of more different pages are noisy as the longest are: what they read is far more than a first-level data cache holds,
-/// and so in reach of others. How often the pages come makes no such difference: with the other CPU streaming, chains of 448
-/// pages in six orders were off by 3 % at most, as those of 192 in one order are, chains of 8192 pages by 17 to 400 %.
+/// Chains of more different pages are noisy as the longest are: what they read is far more than a first-level data
+/// cache holds, and so in reach of others. How often the pages come makes no such difference: with the other CPU
+/// streaming, chains of 448 pages in six orders were off by 3 % at most, as those of 192 in one order are, chains of
+/// 8192 pages by 17 to 400 %.
 const MANY: usize = 2048;
 
 const KINDS: [&str; 4] = ["first", "second", "set", "many"];

@@ -74,8 +74,8 @@ pub struct Habits {
     pub interrupt: Vec<u64>,
     /// See `interrupt`.
     pub interrupts_per_tick: f64,
-    /// Entries of its own that a neighbour on the same core brings into the second level while a chain is walked, in a thousand steps; in the mean of
-    /// chains: now none, now twice as many.
+    /// Entries of its own that a neighbour on the same core brings into the second level while a chain is walked, in a
+    /// thousand steps; in the mean of chains: now none, now twice as many.
     pub taken_a_kilo_step: f64,
     /// Whether walks are counted.
     pub counts_walks: bool,

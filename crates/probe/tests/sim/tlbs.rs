@@ -1,5 +1,6 @@
-//! TLBs under loads of small pages: what the engine does with them, to the access (`tests/made_up/engine.rs` holds the two against each
-//! other), many times as fast on chains that are walked again and again, which is all that the inference asks for.
+//! TLBs under loads of small pages: what the engine does with them, to the access (`tests/made_up/engine.rs` holds the
+//! two against each other), many times as fast on chains that are walked again and again, which is all that the
+//! inference asks for.
 
 use lookaside_engine::os::{generator, Structure};
 use lookaside_machine::{tree_left_ways, Replacement};
@@ -67,8 +68,8 @@ impl Tlbs {
         }
     }
 
-    /// Loads these pages, none of them of the chain, past the first level, as a neighbour on the same core does that has
-    /// one of its own.
+    /// Loads these pages, none of them of the chain, past the first level, as a neighbour on the same core does that
+    /// has one of its own.
     pub fn walk_below(&mut self, pages: &[u64]) {
         for &page in pages {
             for level in self.levels.iter_mut().skip(1) {
@@ -310,7 +311,8 @@ impl Level {
 /// From here on a side is a way, not a node.
 const WAY: u32 = 1 << 16;
 
-/// A tree's two-way nodes from the root on, and by way the nodes above it, and those of them that it turns to the right.
+/// A tree's two-way nodes from the root on, and by way the nodes above it, and those of them that it turns to the
+/// right.
 #[derive(Clone, Default)]
 struct Shape {
     sides: Vec<[u32; 2]>,

@@ -51,8 +51,8 @@ proptest! {
     }
 }
 
-/// With neighbouring frames a set of any cache gets no more of the lines than its share: else the model would miss by conflicts
-/// where a cache that hashes its index, or random frames, do not.
+/// With neighbouring frames a set of any cache gets no more of the lines than its share: else the model would miss by
+/// conflicts where a cache that hashes its index, or random frames, do not.
 #[test]
 fn a_chase_uses_all_sets_alike() {
     for log2_pages in 6..=18 {

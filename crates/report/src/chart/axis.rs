@@ -87,7 +87,8 @@ impl Range {
         self.log.is_none() && self.low < 0.0 && self.low + self.width > 0.0
     }
 
-    /// Numbers to be named, about `most` of them: share of the axis and name. A name that is that of the one before is left out.
+    /// Numbers to be named, about `most` of them: share of the axis and name. A name that is that of the one before is
+    /// left out.
     pub fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = match self.log {
             None => {

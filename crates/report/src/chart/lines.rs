@@ -97,8 +97,8 @@ fn ticks(plot: &Lines, ranges: &Ranges, most: usize) -> Vec<(f64, String)> {
     (0..points.len()).step_by(step).map(|at| (even(at, points.len()), points[at].x_label())).collect()
 }
 
-/// Places of the finite points in units of the inner drawing, in runs without a break; none nearer than `step` to the one before but
-/// the last.
+/// Places of the finite points in units of the inner drawing, in runs without a break; none nearer than `step` to the
+/// one before but the last.
 fn runs(plot: &Lines, series: &Series, ranges: &Ranges, step: f64) -> Vec<Vec<(f64, f64, usize)>> {
     let mut runs: Vec<Vec<(f64, f64, usize)>> = vec![Vec::new()];
     let last = series.points.len().saturating_sub(1);

@@ -1,7 +1,7 @@
 //! Charts as data, their axes, and their drawing as SVG. A terminal draws the same data as text.
 //!
-//! [`svg()`] draws a chart for any width, light or dark: lines lie in a stretched inner drawing with strokes that are not
-//! scaled, texts are placed by percentages and keep their size, and colours are the page's classes.
+//! [`svg()`] draws a chart for any width, light or dark: lines lie in a stretched inner drawing with strokes that are
+//! not scaled, texts are placed by percentages and keep their size, and colours are the page's classes.
 
 mod axis;
 mod bars;

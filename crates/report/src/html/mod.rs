@@ -1,7 +1,7 @@
 //! A document as one self-contained page: no network, no script needed, light and dark, narrow and wide.
 //!
-//! The page is well-formed XML too. Same document, same text. All text in it is escaped, and its content policy lets nothing be
-//! loaded from anywhere.
+//! The page is well-formed XML too. Same document, same text. All text in it is escaped, and its content policy lets
+//! nothing be loaded from anywhere.
 
 mod cards;
 mod escape;

@@ -26,7 +26,8 @@ pub fn render(table: &Table, heading: &str) -> String {
     let left_out = table.row_count().saturating_sub(table.page_rows);
     if left_out > 0 {
         let left_out = num::grouped(left_out as u64);
-        out += &format!(r#"<p class="sub">{left_out} more rows are left out here; --json has them all.</p>"#);
+        let all_by = table.all_by;
+        out += &format!(r#"<p class="sub">{left_out} more rows are left out here; {all_by} has them all.</p>"#);
     }
     out
 }

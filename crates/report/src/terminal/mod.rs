@@ -22,9 +22,9 @@ const BETWEEN: usize = 3;
 /// Widest chart.
 const CHART_COLUMNS: usize = 80;
 
-/// Draws the document: title, answer, facts, sections, notes. Same document and style, same text; no line is longer than the
-/// style's width. A document of [`Document::one_screen`] fits on one screen (45 lines at 100 columns and more) unless `style.top`
-/// asks for so many rows of each table.
+/// Draws the document: title, answer, facts, sections, notes. Same document and style, same text; no line is longer
+/// than the style's width. A document of [`Document::one_screen`] fits on one screen (45 lines at 100 columns and more)
+/// unless `style.top` asks for so many rows of each table.
 pub fn render(document: &Document, style: &Style) -> String {
     let draw = |sizes: &mut Sizes| compose(document, style, sizes);
     let lines = match document.one_screen && style.top.is_none() {
@@ -164,7 +164,8 @@ fn card(card: &Card, width: usize) -> Vec<Line> {
     lines
 }
 
-/// A chart as text: a plot where plots are wanted and the chart is one of sizes, else its words, else its points with bars.
+/// A chart as text: a plot where plots are wanted and the chart is one of sizes, else its words, else its points with
+/// bars.
 fn chart(chart: &Chart, style: &Style, width: usize, sizes: &mut Sizes) -> Vec<Line> {
     if style.plots {
         let height = sizes.plot(chart);

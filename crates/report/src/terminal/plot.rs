@@ -15,8 +15,8 @@ const ROWS: usize = 16;
 /// Columns of a drawn interval.
 const INTERVAL: usize = 30;
 
-/// The chart in `width` columns and `height` rows of dots, with a line of its own for each of its marks. Empty if it is no chart
-/// of steps over a logarithmic axis, or there is no room.
+/// The chart in `width` columns and `height` rows of dots, with a line of its own for each of its marks. Empty if it is
+/// no chart of steps over a logarithmic axis, or there is no room.
 pub fn braille(chart: &Chart, width: usize, height: usize) -> Vec<Line> {
     let Plot::Lines(lines) = &chart.plot else { return Vec::new() };
     let curve = lines.series.iter().find(|series| series.look == Look::Step);
@@ -122,7 +122,8 @@ pub fn points(chart: &Chart, width: usize) -> Vec<Line> {
     lines
 }
 
-/// Some of the points, evenly, the first and the last among them: of one line with intervals and bars, of several beside each other.
+/// Some of the points, evenly, the first and the last among them: of one line with intervals and bars, of several
+/// beside each other.
 fn of_lines(plot: &Lines) -> Table {
     let series: Vec<&Series> = plot.series.iter().filter(|series| series.look != Look::Ghost).collect();
     let single = series.len() == 1;

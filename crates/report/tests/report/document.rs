@@ -1,4 +1,5 @@
-//! A document that holds everything, drawn for a terminal and as a page; and whatever a document holds, its form is kept.
+//! A document that holds everything, drawn for a terminal and as a page; and whatever a document holds, its form is
+//! kept.
 
 use lookaside_report::chart::{
     Axis, BarRow, Bars, Heat, HeatBand, Lines, Look, Mark, Point, PointRow, Points, Scale, Series,
@@ -83,7 +84,7 @@ fn all() -> Document {
 fn a_terminal_shows_everything_in_lines_that_fit() {
     let expected = "\
 Kind of report: ./a.out --big
-Cut short: interrupted. This is what was known until then.
+Cut short: interrupted. This is what was known by then.
 It costs a quarter. f (a.c:1) causes it.
 seen     every access
 machine  golden-cove; --machine
@@ -148,7 +149,7 @@ fn a_page_shows_everything_and_loads_nothing() {
     let words = words(&page);
     for part in [
         "Kind of report ./a.out --big It costs a quarter. f (a.c:1) causes it.",
-        "Cut short: interrupted. This is what was known until then.",
+        "Cut short: interrupted. This is what was known by then.",
         "seen every access machine golden-cove; --machine",
         "What would help 25 % of cycles huge pages 90 % madvise",
         "Functions function of cost walks how f (a.c:1) 50.0 % 1,000 do this",

@@ -2,7 +2,7 @@
 //! start their own have this in common. Nothing here allocates, panics or asks the system.
 
 use super::counters::HelperState;
-use super::cpu_demand::{CpuAvailability, CpuCounts, CpuDemand, CpuWait, CpuWatch, CROWDED_NANOS, IDLE_NANOS};
+use super::cpu_demand::{CpuAvailability, CpuCounts, CpuDemand, CpuWatch, CROWDED_NANOS, IDLE_NANOS};
 use super::pace::{BatchTimes, Pace, Step};
 use super::region::PAGE_BYTES;
 
@@ -17,15 +17,6 @@ pub struct ClockReading {
     pub nanos: u64,
     /// The counter.
     pub ticks: u64,
-}
-
-/// What a round took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct RoundTime {
-    /// Nanoseconds spent touching, by the clock.
-    pub wall_nanos: u64,
-    /// Nanoseconds of CPU of the helper meanwhile.
-    pub cpu_nanos: u64,
 }
 
 /// What is to be done now.
@@ -55,8 +46,6 @@ pub struct Auto {
     pace: Pace,
     times: BatchTimes,
     off_until: u64,
-    rest_until: u64,
-    crowd: CpuWait,
     around: CpuWatch,
 }
 
@@ -69,8 +58,6 @@ impl Auto {
             pace: Pace::new(),
             times: BatchTimes::new(),
             off_until: 0,
-            rest_until: 0,
-            crowd: CpuWait::new(),
             around: CpuWatch::new(now.nanos, cpus),
         }
     }
@@ -81,8 +68,6 @@ impl Auto {
             Turn::Rest(HelperState::TooLarge, u64::MAX)
         } else if now_nanos < self.off_until {
             Turn::Rest(HelperState::Hopeless, self.off_until)
-        } else if now_nanos < self.rest_until {
-            Turn::Rest(HelperState::Crowded, self.rest_until)
         } else {
             match self.around.room(now_nanos, busy) {
                 CpuAvailability::Idle => Turn::Rest(HelperState::Idle, now_nanos.saturating_add(IDLE_NANOS)),
@@ -100,11 +85,7 @@ impl Auto {
     }
 
     /// After a round; gives the nanoseconds to pause before the next turn.
-    pub(super) fn after_round(&mut self, now: ClockReading, took: RoundTime) -> u64 {
-        let rest = self.crowd.after_round(took.wall_nanos, took.cpu_nanos);
-        if rest > 0 {
-            self.rest_until = now.nanos.saturating_add(rest);
-        }
+    pub(super) fn after_round(&mut self, now: ClockReading) -> u64 {
         let micros = (now.nanos.saturating_sub(self.started.nanos) / 1_000).max(1);
         match self.pace.after_round(&mut self.times, now.ticks.saturating_sub(self.started.ticks) / micros) {
             Step::Pause(nanos) => nanos,
@@ -162,7 +143,7 @@ mod tests {
         }
 
         /// A turn: a round of 64 batches, each of whose touches takes so long; or a rest.
-        fn turn(&mut self, touch_picos: u64, crowd: u64, program_nanos: u64) {
+        fn turn(&mut self, touch_picos: u64, program_nanos: u64) {
             let begin = self.nanos;
             let turn =
                 self.auto.turn(self.nanos, SMALL.0, || CpuDemand { program_nanos, runnable: Some(self.runnable) });
@@ -174,11 +155,9 @@ mod tests {
                 Turn::Round(_) => {
                     let batch_ticks = touch_picos * BATCH_TOUCHES * RATE / 1_000_000;
                     (0..64).for_each(|_| self.auto.times().add(batch_ticks));
-                    let cpu_nanos = 64 * BATCH_TOUCHES * touch_picos / 1_000;
-                    let wall_nanos = cpu_nanos * crowd;
-                    self.nanos += wall_nanos.max(1);
+                    self.nanos += (64 * BATCH_TOUCHES * touch_picos / 1_000).max(1);
                     let now = ClockReading { nanos: self.nanos, ticks: self.nanos * RATE / 1_000 };
-                    let pause = self.auto.after_round(now, RoundTime { wall_nanos, cpu_nanos });
+                    let pause = self.auto.after_round(now);
                     self.pauses.push(pause);
                     self.nanos += pause;
                 }
@@ -202,12 +181,24 @@ mod tests {
     }
 
     #[test]
+    fn of_other_memory_nothing_is_sensed_yet() {
+        let mut made = SimulatedClock::new();
+        for _ in 0..20 {
+            let nanos = made.nanos;
+            made.turn(5_000, nanos);
+        }
+        assert!(made.auto.sensed_picos().1 > 0);
+        made.auto.forget();
+        assert_eq!(made.auto.sensed_picos(), (0, 0));
+    }
+
+    #[test]
     fn what_is_hopeless_is_left_alone_for_nearly_all_the_time() {
         let mut made = SimulatedClock::new();
         while made.nanos < 600_000_000_000 {
             // The program is busy: it uses a CPU as long as the clock goes.
             let nanos = made.nanos;
-            made.turn(90_000, 1, nanos);
+            made.turn(90_000, nanos);
         }
         let off = made.in_state(HelperState::Hopeless);
         assert!(off as f64 > 0.99 * made.nanos as f64, "{off} of {}", made.nanos);
@@ -222,52 +213,43 @@ mod tests {
         let mut made = SimulatedClock { runnable: 3, ..SimulatedClock::new() };
         while made.nanos < 10_000_000_000 {
             let nanos = made.nanos;
-            made.turn(5_000, 1, nanos);
+            made.turn(5_000, nanos);
         }
         assert!(made.pauses.is_empty(), "rounds: {}", made.pauses.len());
         made.runnable = 2;
         while made.nanos < 11_000_000_000 {
             let nanos = made.nanos;
-            made.turn(5_000, 1, nanos);
+            made.turn(5_000, nanos);
         }
         assert!(made.in_state(HelperState::Crowded) < 10_300_000_000, "it goes on soon after they left");
     }
 
     #[test]
-    fn an_idle_program_and_a_crowded_cpu_are_left_alone() {
-        let (mut idle, mut crowded) = (SimulatedClock::new(), SimulatedClock::new());
-        for _ in 0..2_000 {
-            idle.turn(5_000, 1, 0);
-            let nanos = crowded.nanos;
-            crowded.turn(5_000, 3, nanos);
-        }
+    fn an_idle_program_is_left_alone() {
+        let mut idle = SimulatedClock::new();
+        (0..2_000).for_each(|_| idle.turn(5_000, 0));
         assert!(idle.in_state(HelperState::Idle) as f64 > 0.99 * idle.nanos as f64);
-        assert!(
-            crowded.in_state(HelperState::Crowded) as f64 > 0.9 * crowded.nanos as f64,
-            "{:?}",
-            crowded.in_state(HelperState::Crowded)
-        );
     }
 
     proptest! {
-        /// Whatever the touches take, whoever wants the CPU, and whatever the program does.
+        /// Whatever the touches take, and whatever the program does.
         #[test]
         fn pauses_and_rests_stay_within_their_bounds(
-            turns in prop::collection::vec((0..1_000_000u64, 1..5u64, 0..40_000_000u64), 1..400)
+            turns in prop::collection::vec((0..1_000_000u64, 0..40_000_000u64), 1..400)
         ) {
             let (mut made, mut program) = (SimulatedClock::new(), 0u64);
-            for (touch_picos, crowd, used) in turns {
+            for (touch_picos, used) in turns {
                 program += used;
-                made.turn(touch_picos, crowd, program);
+                made.turn(touch_picos, program);
             }
             prop_assert!(made.pauses.iter().all(|pause| *pause <= MOST_PAUSE_NANOS));
             for (state, nanos) in made.spent {
                 let most = match state {
                     HelperState::Hopeless => 80_000_000_000,
-                    HelperState::Crowded => 1_600_000_000,
+                    HelperState::Crowded => CROWDED_NANOS,
                     HelperState::Idle => IDLE_NANOS,
                     // A round takes as long as it takes.
-                    _ => 64 * BATCH_TOUCHES * 1_000 * 5 + MOST_PAUSE_NANOS,
+                    _ => 64 * BATCH_TOUCHES * 1_000 + MOST_PAUSE_NANOS,
                 };
                 prop_assert!(nanos <= most, "{:?} for {}", state, nanos);
             }
@@ -276,16 +258,16 @@ mod tests {
         /// From anywhere: what has become warm is baked again, and at the slowest, within the longest time off and some
         /// rounds.
         #[test]
-        fn hopeless_is_always_left(turns in prop::collection::vec((1_000..200_000u64, 1..4u64), 0..300)) {
+        fn hopeless_is_always_left(turns in prop::collection::vec(1_000..200_000u64, 0..300)) {
             let mut made = SimulatedClock::new();
-            for (touch_picos, crowd) in turns {
+            for touch_picos in turns {
                 let nanos = made.nanos;
-                made.turn(touch_picos, crowd, nanos);
+                made.turn(touch_picos, nanos);
             }
             let begin = made.nanos;
             for _ in 0..80 {
                 let nanos = made.nanos;
-                made.turn(5_000, 1, nanos);
+                made.turn(5_000, nanos);
             }
             prop_assert_eq!(made.spent.last().map(|spent| spent.0), Some(HelperState::Warm));
             prop_assert!(made.nanos - begin < 82_000_000_000 + 80 * 3_000_000, "{}", made.nanos - begin);

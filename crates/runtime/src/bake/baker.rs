@@ -123,3 +123,20 @@ impl Drop for Baker {
         self.end();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+
+    #[test]
+    fn a_baker_that_is_dropped_stops_and_its_thread_has_ended() {
+        let settings = "prefetch".parse().expect("settings");
+        let baker = Baker::start(&settings, &[]).expect("a baker");
+        let shared = Arc::clone(&baker.shared);
+        drop(baker);
+        assert!(shared.stop.load(Ordering::SeqCst));
+        assert_eq!(Arc::strong_count(&shared), 1, "its thread has it too until it ends");
+    }
+}

@@ -201,3 +201,155 @@ fn merge(regions: &mut Vec<(u64, u64)>) {
         joined
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::super::region::PAGE_BYTES;
+    use super::*;
+
+    fn control(settings: &str) -> BakerControl {
+        BakerControl::new(Target::Own, &settings.parse().expect("settings"), &[]).expect("a control")
+    }
+
+    fn pages_of(region: &BakedRegion) -> std::ops::Range<u64> {
+        region.start / PAGE_BYTES..(region.start + region.len).div_ceil(PAGE_BYTES)
+    }
+
+    #[derive(Clone, Debug)]
+    enum Change {
+        Set(Vec<BakedRegion>),
+        Add(BakedRegion),
+        Remove(BakedRegion),
+    }
+
+    fn change() -> impl Strategy<Value = Change> {
+        let region = || (0..64 * PAGE_BYTES, 1..9 * PAGE_BYTES).prop_map(|(start, len)| BakedRegion { start, len });
+        prop_oneof![
+            1 => prop::collection::vec(region(), 0..4).prop_map(Change::Set),
+            4 => region().prop_map(Change::Add),
+            4 => region().prop_map(Change::Remove),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Page by page: those that were named and not taken out since, in as few regions as they make.
+        #[test]
+        fn regions_are_the_pages_that_were_named(changes in prop::collection::vec(change(), 1..30)) {
+            let (control, mut pages, mut most) = (control("prefetch"), BTreeSet::new(), 0);
+            for (at, change) in changes.iter().enumerate() {
+                match change {
+                    Change::Set(regions) => {
+                        control.set_regions(regions).expect("regions");
+                        pages = regions.iter().flat_map(pages_of).collect();
+                    }
+                    Change::Add(region) => {
+                        control.add(*region).expect("a region");
+                        pages.extend(pages_of(region));
+                    }
+                    Change::Remove(region) => {
+                        control.remove(*region).expect("a region");
+                        pages.retain(|page| !pages_of(region).contains(page));
+                    }
+                }
+                let regions = control.lock().clone();
+                let named = regions.iter().flat_map(|(from, to)| from / PAGE_BYTES..to / PAGE_BYTES);
+                prop_assert_eq!(named.collect::<Vec<u64>>(), pages.iter().copied().collect::<Vec<u64>>());
+                prop_assert!(regions.iter().all(|(from, to)| from < to), "{:?}", regions);
+                prop_assert!(regions.windows(2).all(|pair| pair[0].1 < pair[1].0), "{:?}", regions);
+                let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+                let bytes = pages.len() as u64 * PAGE_BYTES;
+                most = bytes.max(most);
+                let HelperCounters { ranges, small_bytes, most_small_bytes, .. } = &control.counters;
+                let counted = [ranges, small_bytes, most_small_bytes].map(read);
+                prop_assert_eq!(counted, [regions.len() as u64, bytes, most]);
+                prop_assert_eq!((read(&control.changes), read(&control.waiting)), (at as u64 + 1, 0));
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_changes_nothing() {
+        let control = control("prefetch,share=0.25");
+        control.add(BakedRegion { start: 1 << 20, len: 1 }).expect("a region");
+        let nowhere = BakedRegion { start: u64::MAX, len: 1 };
+        let refused = [
+            control.set_regions(&[BakedRegion { start: 0, len: 1 }, nowhere]),
+            control.add(nowhere),
+            control.remove(BakedRegion { start: 1 << 20, len: 0 }),
+        ];
+        assert!(refused.iter().all(Result::is_err), "{refused:?}");
+        assert_eq!(*control.lock(), [(1 << 20, (1 << 20) + PAGE_BYTES)]);
+        for share in [0.0, -0.5, 1.01, f64::NAN] {
+            let error = control.set_cpu_share(share).expect_err("no share").to_string();
+            assert!(error.contains("above 0 and at most 1"), "{error}");
+        }
+        assert_eq!(control.cpu_share(), 0.25);
+        control.set_cpu_share(1.0).expect("a whole one");
+        assert_eq!(control.cpu_share(), 1.0);
+    }
+
+    #[test]
+    fn what_was_counted_is_told() {
+        let control = control("prefetch:t1");
+        let stats = control.stats();
+        assert_eq!(BakeStats { elapsed_nanos: 0, ..stats }, BakeStats { cpu: -1, ..BakeStats::default() });
+        let sensed = |after: u64, right_after: u64| {
+            control.counters.after_pause_picos.store(after, Ordering::Relaxed);
+            control.counters.right_after_picos.store(right_after, Ordering::Relaxed);
+            let status = control.status();
+            (status.after_pause_nanos, status.right_after_nanos)
+        };
+        assert_eq!(sensed(0, 0), (None, None), "nothing yet");
+        assert_eq!(sensed(12_345, 1), (Some(12.345), Some(0.001)));
+        control.failed(libc::EAGAIN);
+        control.failed(libc::ENOMEM);
+        control.counters.set_state(HelperState::Warm);
+        let set = |counter: &AtomicU64, value| counter.store(value, Ordering::Relaxed);
+        set(&control.counters.rounds, 1);
+        set(&control.counters.touches, 2);
+        set(&control.counters.busy_nanos, 3);
+        set(&control.counters.cpu_nanos, 4);
+        set(&control.counters.pause_nanos, 5);
+        control.bound_to.store(6, Ordering::Relaxed);
+        let stats = BakeStats { elapsed_nanos: 0, ..control.stats() };
+        let expected = BakeStats {
+            rounds: 1,
+            touches: 2,
+            busy_nanos: 3,
+            cpu_nanos: 4,
+            failed_calls: 2,
+            last_errno: libc::ENOMEM,
+            cpu: 6,
+            ..BakeStats::default()
+        };
+        assert_eq!((stats, control.state()), (expected, HelperState::Warm));
+        let status = control.status();
+        assert_eq!((status.bake.as_str(), status.backend.as_str()), ("prefetch:t1", "prefetch:t1"));
+        assert_eq!((status.state.as_str(), status.pause_nanos), ("warm", 5));
+        control.counters.by_module.store(true, Ordering::Relaxed);
+        assert_eq!(control.status().backend, "module");
+        assert!(!control.stop.load(Ordering::SeqCst));
+        control.ask_to_stop();
+        assert!(control.stop.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_place_is_chosen_and_other_processes_are_reached_by_the_kernel_alone() {
+        let refused = |target, settings: &str| {
+            BakerControl::new(target, &settings.parse().expect(settings), &[])
+                .map(|_| ())
+                .expect_err(settings)
+                .to_string()
+        };
+        assert!(refused(Target::Process(std::process::id()), "prefetch").contains("scan and module reach other"));
+        assert!(refused(Target::Own, "prefetch,cpu=99999").contains("cpu=99999"));
+        let cpu = lookaside_host::allowed_cpus().expect("CPUs")[0] as u32;
+        assert_eq!(control(&format!("prefetch,cpu={cpu}")).cpus, [cpu]);
+    }
+}

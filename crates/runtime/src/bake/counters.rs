@@ -151,4 +151,29 @@ mod tests {
             assert_eq!(counters.state(), *state);
         }
     }
+
+    #[test]
+    fn all_begins_anew_from_the_moment_of_a_reset_on() {
+        let counters = HelperCounters::default();
+        counters.set_state(HelperState::Baking);
+        counters.errno.store(7, Ordering::Relaxed);
+        counters.by_module.store(true, Ordering::Relaxed);
+        let counted = |counters: &HelperCounters| {
+            let HelperCounters { rounds, touches, looks, busy_nanos, cpu_nanos, pause_nanos, .. } = counters;
+            let HelperCounters { after_pause_picos, right_after_picos, longest_look_nanos, .. } = counters;
+            [rounds, touches, looks, busy_nanos, cpu_nanos, pause_nanos, after_pause_picos, right_after_picos]
+                .into_iter()
+                .chain([longest_look_nanos, &counters.ranges, &counters.small_bytes, &counters.most_small_bytes])
+                .map(|counter| counter.fetch_add(1, Ordering::Relaxed))
+                .collect::<Vec<u64>>()
+        };
+        counters.set_small_pages(3, 5 << 20);
+        counters.set_small_pages(1, 4 << 20);
+        assert_eq!(counted(&counters)[9..], [1, 4 << 20, 5 << 20], "and the most that it was");
+        counters.reset(1_000);
+        assert_eq!(counted(&counters), [0; 12]);
+        assert_eq!((counters.state(), counters.errno.load(Ordering::Relaxed)), (HelperState::Looking, 0));
+        assert_eq!(counters.backend(BakeBackend::Scan), BakeBackend::Scan);
+        assert_eq!([999, 1_000, 5_500].map(|now| counters.elapsed_nanos(now)), [0, 0, 4_500]);
+    }
 }

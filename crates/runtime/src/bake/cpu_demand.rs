@@ -86,11 +86,11 @@ impl CpuWatch {
         });
         let crowd = self.cpus.online.saturating_mul(16).saturating_add(8);
         let all_nanos = passed.saturating_mul(u64::from(self.cpus.allowed));
-        let knows_use = self.looked && passed >= IDLE_NANOS;
-        self.room = if knows_use && used < passed / IDLE_PART {
+        // At the first look nothing is known of what the program uses.
+        self.room = if self.looked && used < passed / IDLE_PART {
             CpuAvailability::Idle
         } else if self.runnable.is_some_and(|threads| threads > crowd)
-            || knows_use && used.saturating_add(passed / 2) > all_nanos
+            || self.looked && used.saturating_add(passed / 2) > all_nanos
         {
             CpuAvailability::Crowded
         } else {
@@ -161,6 +161,16 @@ mod tests {
         assert_eq!(rooms(&[(0, None), (5, None), (4, Some(9)), (5, None)]), [Free, Free, Idle, Free]);
     }
 
+    /// However long after its begin that comes: what a program used before may have been used at any time.
+    #[test]
+    fn the_first_look_says_nothing_of_what_is_used() {
+        for used in [0, 2 * IDLE_NANOS] {
+            let mut around = CpuWatch::new(0, CPUS);
+            let demand = || CpuDemand { program_nanos: used, runnable: Some(1) };
+            assert_eq!(around.room(IDLE_NANOS, demand), CpuAvailability::Free, "{used}");
+        }
+    }
+
     #[test]
     fn a_program_that_uses_all_of_its_cpus_leaves_none() {
         use CpuAvailability::{Crowded, Free};
@@ -181,6 +191,31 @@ mod tests {
         looks.extend([(100, Some(2)); 8]);
         let rooms = rooms(&looks);
         assert_eq!((rooms[3], rooms[4], rooms[11]), (Crowded, Crowded, Free), "it takes some looks to end: {rooms:?}");
+    }
+
+    /// Of four CPUs more than four and a half threads of late: three quarters of what was, a quarter of what is.
+    #[test]
+    fn threads_of_late_are_more_than_cpus_beyond_a_half() {
+        use CpuAvailability::{Crowded, Free};
+        assert_eq!(rooms(&[(100, Some(4)), (100, Some(6)), (100, Some(6))]), [Free, Free, Crowded]);
+        assert_eq!(rooms(&[(100, Some(4)), (100, Some(7))]), [Free, Crowded]);
+        assert_eq!(
+            rooms(&[(100, Some(9)), (100, None), (100, Some(4))]),
+            [Crowded, Free, Free],
+            "nothing is known of late"
+        );
+    }
+
+    #[test]
+    fn who_waits_is_who_takes_more_than_half_as_long_again_as_its_cpu_time() {
+        let after = |wall, cpu| CpuWait::new().after_round(wall, cpu);
+        assert_eq!([after(3_000_000, 2_000_000), after(3_000_001, 2_000_000)], [0, REST_NANOS.0]);
+        assert_eq!([after(1_999_999, 0), after(2_000_000, 0)], [0, REST_NANOS.0], "two milliseconds tell");
+        // Rounds add up, and begin anew once they told.
+        let mut wait = CpuWait::new();
+        let rounds = [(1_000_000, 1_000_000), (1_000_000, 0), (1_000_000, 0), (500_000, 500_000), (500_000, 500_000)];
+        let rests: Vec<u64> = rounds.map(|(wall, cpu)| wait.after_round(wall, cpu)).to_vec();
+        assert_eq!(rests, [0, REST_NANOS.0, 0, 0, 2 * REST_NANOS.0]);
     }
 
     #[test]

@@ -7,9 +7,9 @@
 use std::sync::atomic::Ordering;
 
 use super::address_range::AddressRange;
-use super::auto::{Auto, ClockReading, RoundTime, Turn};
+use super::auto::{Auto, ClockReading, Turn};
 use super::counters::{HelperCounters, HelperState};
-use super::cpu_demand::CpuDemand;
+use super::cpu_demand::{CpuDemand, CpuWait};
 use super::module::Walk;
 use super::pace::{BatchTimes, BATCH_TOUCHES};
 use super::pm_scan::CHUNK_BYTES;
@@ -55,6 +55,9 @@ pub trait HelperCalls {
 
     /// Sleeps for [`LET_IN`](super::pm_scan::LET_IN), so that those who wait for `mmap_lock` get it.
     fn let_others_in(&mut self);
+
+    /// Leaves its CPU to those who wait for it; goes on at once where nobody does.
+    fn yield_cpu(&mut self);
 }
 
 /// What became of a step of a round.
@@ -131,6 +134,10 @@ pub struct HelperLoop<'a, H> {
     /// How it touches: as asked, or as `auto` chose.
     backend: BakeBackend,
     auto: Option<Auto>,
+    /// Whether it has to wait for its CPU.
+    wait: CpuWait,
+    /// Until when it rests since it had to, in nanoseconds of the clock.
+    rest_until: u64,
     /// When to look for small pages; `None` = all of the memory is baked, as it was named.
     looks: Option<LookSchedule>,
     small_pages: SmallPages,
@@ -158,6 +165,8 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
             counters,
             backend,
             auto,
+            wait: CpuWait::new(),
+            rest_until: 0,
             looks,
             small_pages: SmallPages::default(),
             reckoned_nanos: 0,
@@ -184,7 +193,9 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
                 let used = self.host.calls().cpu_nanos();
                 let wall_nanos = self.round()?;
                 let cpu_nanos = self.host.calls().cpu_nanos().saturating_sub(used);
-                let pause = self.pause_after(RoundTime { wall_nanos, cpu_nanos });
+                let rest = self.wait.after_round(wall_nanos, cpu_nanos);
+                self.rest_until = self.host.calls().now_nanos().saturating_add(rest);
+                let pause = self.pause_after_round();
                 let until_look = self.next_look().saturating_sub(self.host.calls().now_nanos());
                 self.sleep(pause.min(until_look))
             }
@@ -250,17 +261,20 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
         if self.looks.is_some() && self.small_pages.small_bytes == 0 {
             return Turn::Rest(HelperState::Looking, u64::MAX);
         }
-        let Some(auto) = &mut self.auto else { return Turn::Round(HelperState::Baking) };
         let now = self.host.calls().now_nanos();
+        if now < self.rest_until {
+            return Turn::Rest(HelperState::Crowded, self.rest_until);
+        }
+        let Some(auto) = &mut self.auto else { return Turn::Round(HelperState::Baking) };
         auto.turn(now, self.small_pages.small_bytes, || self.host.cpu_demand())
     }
 
-    /// How long to pause after a round that took so long, in nanoseconds.
-    fn pause_after(&mut self, took: RoundTime) -> u64 {
+    /// How long to pause after a round, in nanoseconds.
+    fn pause_after_round(&mut self) -> u64 {
         let now = ClockReading { nanos: self.host.calls().now_nanos(), ticks: ticks() };
         let pause = match &mut self.auto {
             Some(auto) => {
-                let pause = auto.after_round(now, took);
+                let pause = auto.after_round(now);
                 let (after_pause, right_after) = auto.sensed_picos();
                 self.counters.after_pause_picos.store(after_pause, Ordering::Relaxed);
                 self.counters.right_after_picos.store(right_after, Ordering::Relaxed);
@@ -272,9 +286,9 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
         pause
     }
 
-    /// Goes through all memory once; gives the nanoseconds spent touching.
+    /// Goes through all memory once; gives the nanoseconds, by the clock, in which it wanted its CPU.
     fn round(&mut self) -> Result<u64, H::Stop> {
-        let (mut at, mut busy) = (0, 0u64);
+        let (mut at, mut wall_nanos) = (0, 0u64);
         loop {
             let (backend, settings) = (self.backend, self.settings);
             let times = self.auto.as_mut().map(Auto::times);
@@ -282,25 +296,40 @@ impl<'a, H: HelperHost> HelperLoop<'a, H> {
             let chunk = match step {
                 RoundStep::Touched(chunk) => chunk,
                 RoundStep::Complete => break,
-                RoundStep::NoMemory => return Ok(busy),
+                RoundStep::NoMemory => return Ok(wall_nanos),
             };
             at = chunk.next;
-            busy = busy.saturating_add(chunk.nanos);
             self.counters.touches.fetch_add(chunk.touches, Ordering::Relaxed);
             self.counters.busy_nanos.fetch_add(chunk.nanos, Ordering::Relaxed);
             if let Some(errno) = chunk.errno {
                 self.host.call_failed(errno);
             }
-            // The module lets them in by itself; but of a process that has ended it would be asked again without a
-            // pause.
-            if matches!(backend, BakeBackend::Scan | BakeBackend::Mincore) || chunk.errno.is_some() {
-                self.host.calls().let_others_in();
-            }
+            let yielded = self.let_others_run(&chunk);
+            wall_nanos = wall_nanos.saturating_add(chunk.nanos).saturating_add(yielded);
             self.publish(false);
             self.stay_within_share()?;
         }
         self.counters.rounds.fetch_add(1, Ordering::Relaxed);
-        Ok(busy)
+        Ok(wall_nanos)
+    }
+
+    /// After a chunk; gives the nanoseconds in which others had its CPU.
+    fn let_others_run(&mut self, chunk: &Chunk) -> u64 {
+        let calls = self.host.calls();
+        match self.backend {
+            BakeBackend::Scan | BakeBackend::Mincore => calls.let_others_in(),
+            // The module lets them in by itself; but of a process that has ended it would be asked again without a
+            // pause.
+            BakeBackend::Module if chunk.errno.is_some() => calls.let_others_in(),
+            BakeBackend::Module => {}
+            // These never sleep: a thread of the program on the same CPU would wait for a whole time slice.
+            BakeBackend::Load | BakeBackend::Prefetch(_) => {
+                let begin = calls.now_nanos();
+                calls.yield_cpu();
+                return calls.now_nanos().saturating_sub(begin);
+            }
+        }
+        0
     }
 
     /// Pauses so that the helper's CPU time stays within its share: touches, looks and all else that it does.

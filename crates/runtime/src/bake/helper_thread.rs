@@ -152,6 +152,10 @@ impl HelperCalls for ThreadCalls {
     fn let_others_in(&mut self) {
         std::thread::sleep(LET_IN);
     }
+
+    fn yield_cpu(&mut self) {
+        std::thread::yield_now();
+    }
 }
 
 /// The regions that the program names, and whoever steers the helper.
@@ -267,5 +271,180 @@ unsafe impl HelperHost for ThreadHost<'_> {
         if !written {
             self.status_file = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::region::BakedRegion;
+    use super::*;
+
+    fn control(settings: &str, regions: &[(u64, u64)]) -> BakerControl {
+        let region = |&(start, end): &(u64, u64)| BakedRegion { start, len: end - start };
+        let regions: Vec<BakedRegion> = regions.iter().map(region).collect();
+        BakerControl::new(Target::Own, &settings.parse().expect("settings"), &regions).expect("a control")
+    }
+
+    /// A host in this thread, which calls nothing.
+    fn host(shared: &BakerControl) -> ThreadHost<'_> {
+        let calls = ThreadCalls { tables: None, resident: Vec::new() };
+        ThreadHost { shared, calls, status_file: None, region_pages: None, changes: 0 }
+    }
+
+    /// What is touched from an address on; `None`: nothing, the round is complete.
+    fn touched(host: &mut ThreadHost<'_>, from: u64) -> Option<(u64, u64)> {
+        match host.with_range(from, |_, range| (range.start, range.end)) {
+            Ok(RoundStep::Touched(range)) => Some(range),
+            Ok(RoundStep::Complete) => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const REGIONS: [(u64, u64); 2] = [(0x10_0000, 0x20_0000), (0x30_0000, 0x40_0000)];
+
+    #[test]
+    fn a_round_goes_through_the_regions_from_where_it_is() {
+        let shared = control("prefetch", &REGIONS);
+        let mut host = host(&shared);
+        let from = [0, 0x10_0000, 0x18_0000, 0x1f_ffff, 0x20_0000, 0x3f_f000, 0x40_0000, u64::MAX];
+        let expected = [
+            Some(REGIONS[0]),
+            Some(REGIONS[0]),
+            Some((0x18_0000, 0x20_0000)),
+            Some((0x1f_ffff, 0x20_0000)),
+            Some(REGIONS[1]),
+            Some((0x3f_f000, 0x40_0000)),
+            None,
+            None,
+        ];
+        assert_eq!(from.map(|from| touched(&mut host, from)), expected);
+        shared.set_regions(&[]).expect("none");
+        let none = host.with_range(0, |_, range| range.start);
+        assert!(matches!(none, Ok(RoundStep::NoMemory)), "{none:?}");
+    }
+
+    #[test]
+    fn a_change_is_told_once() {
+        let shared = control("prefetch", &REGIONS);
+        let mut host = host(&shared);
+        assert!(!host.memory_changed());
+        shared.remove(BakedRegion { start: REGIONS[0].0, len: 4096 }).expect("a region");
+        shared.add(BakedRegion { start: 1 << 30, len: 4096 }).expect("a region");
+        assert_eq!([host.memory_changed(), host.memory_changed()], [true, false]);
+        assert_eq!(touched(&mut host, 0), Some((REGIONS[0].0 + 4096, REGIONS[0].1)));
+    }
+
+    #[test]
+    fn who_is_to_stop_touches_and_waits_no_more() {
+        let shared = control("prefetch", &REGIONS);
+        let mut host = host(&shared);
+        let began = Instant::now();
+        assert!(host.sleep(2_000_000).is_ok() && began.elapsed() >= Duration::from_millis(2));
+        assert!(host.sleep(0).is_ok() && host.wait_for_regions().is_ok(), "there are some");
+        shared.ask_to_stop();
+        assert!(host.with_range(0, |_, _| panic!("it is to stop")).is_err());
+        // A minute would be noticed.
+        assert!(host.sleep(NEVER_BAKES_NANOS).is_err() && host.wait_for_regions().is_err());
+        shared.set_regions(&[]).expect("none");
+        assert!(host.wait_for_regions().is_err());
+    }
+
+    #[test]
+    fn who_waits_for_regions_is_woken_by_them() {
+        let shared = control("prefetch", &[]);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| host(&shared).wait_for_regions().is_ok());
+            // Whether it waits already or is about to.
+            shared.add(BakedRegion { start: REGIONS[0].0, len: 4096 }).expect("a region");
+            assert!(waits.join().expect("it ends"));
+        });
+    }
+
+    #[test]
+    fn calls_that_were_not_opened_are_refused_and_what_failed_is_counted() {
+        let shared = control("prefetch", &REGIONS);
+        let mut host = host(&shared);
+        let range = AddressRange { start: REGIONS[0].0, end: REGIONS[0].1 };
+        assert_eq!(host.calls().scan(range), Err(libc::EBADF));
+        assert_eq!(host.calls().walk(range, 1, 0).map(|_| ()), Err(libc::EBADF));
+        host.call_failed(libc::EBADF);
+        assert_eq!((shared.stats().failed_calls, shared.stats().last_errno), (1, libc::EBADF));
+        let data = vec![1u8; 1 << 20];
+        let start = (data.as_ptr() as u64).next_multiple_of(4096);
+        assert_eq!(host.calls().mincore(AddressRange { start, end: start + (1 << 19) }), Ok(()));
+        // A page that the kernel lets nobody have (vm.mmap_min_addr).
+        assert_eq!(host.calls().mincore(AddressRange { start: 4096, end: 8192 }), Err(libc::ENOMEM));
+        assert_eq!(host.calls.resident.len(), 128);
+        let began = Instant::now();
+        host.calls().let_others_in();
+        assert!(began.elapsed() >= LET_IN);
+        shared.set_cpu_share(0.25).expect("a share");
+        assert_eq!(host.cpu_share(), 0.25);
+        let (now, used) = (now_nanos(), thread_nanos());
+        let at = (HelperCalls::now_nanos(host.calls()), host.calls().cpu_nanos());
+        assert!((now..=now_nanos()).contains(&at.0) && (used..=thread_nanos()).contains(&at.1), "{at:?}");
+    }
+
+    #[test]
+    fn what_the_program_wants_of_the_cpus_is_what_the_system_says() {
+        let shared = control("prefetch", &[]);
+        let mut host = host(&shared);
+        let before = others_nanos();
+        let demand = host.cpu_demand();
+        assert!(demand.program_nanos.abs_diff(before) <= others_nanos().abs_diff(before) + 1_000_000, "{demand:?}");
+        assert!(demand.runnable.is_some(), "every Linux has a load average");
+    }
+
+    /// Three that run all the time, and this thread, which asks.
+    #[test]
+    fn threads_that_want_a_cpu_are_those_of_the_systems_line() {
+        let ended = std::sync::atomic::AtomicBool::new(false);
+        let told = || runnable(&lookaside_host::load_average().expect("every Linux has it"));
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    while !ended.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            // Others come and go between two looks.
+            let is_told = (0..10_000).any(|_| {
+                let (before, now, after) = (told(), runnable_now(), told());
+                before == now && now == after
+            });
+            ended.store(true, Ordering::Relaxed);
+            assert!(is_told, "never the same three times: {:?}", runnable_now());
+        });
+    }
+
+    #[test]
+    fn whoever_changes_the_regions_goes_first() {
+        let shared = control("prefetch", &REGIONS);
+        let touches = std::sync::atomic::AtomicBool::new(false);
+        shared.waiting.store(1, Ordering::SeqCst);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                touched(&mut host(&shared), 0);
+                touches.store(true, Ordering::SeqCst);
+            });
+            std::thread::sleep(Duration::from_millis(30));
+            assert!(!touches.load(Ordering::SeqCst), "it did not wait");
+            shared.waiting.store(0, Ordering::SeqCst);
+        });
+        assert!(touches.load(Ordering::SeqCst));
+    }
+
+    /// By this thread itself: what the loop is made of before its first turn.
+    #[test]
+    fn auto_never_bakes_where_the_program_has_one_cpu() {
+        let never = |settings: &str, allowed| {
+            let mut shared = control(settings, &[]);
+            shared.cpu_counts.allowed = allowed;
+            // In a thread of its own: it leaves the program's files.
+            std::thread::scope(|scope| scope.spawn(|| begin(&shared).1).join().expect("it ends"))
+        };
+        assert_eq!([1, 2, 3].map(|allowed| never("auto", allowed)), [Some(HelperState::NoCpu), None, None]);
+        assert_eq!([1, 2].map(|allowed| never("prefetch", allowed)), [None; 2]);
     }
 }

@@ -93,6 +93,7 @@ pub(super) fn errno() -> i32 {
 mod tests {
     use super::super::pm_scan::CHUNK_BYTES;
     use super::*;
+    use crate::rights::without_rights;
 
     #[test]
     fn entries_are_read_and_nothing_is_faulted_in() {
@@ -115,8 +116,83 @@ mod tests {
     }
 
     #[test]
+    fn each_page_of_a_range_is_told_by_itself_and_a_hole_ends_it() {
+        let bytes = 32 * PAGE_BYTES as usize;
+        let memory = lookaside_host::Mapping::new(bytes).expect("memory");
+        let _ = memory.advise_huge(false);
+        let (start, end) = (memory.address(), memory.address() + bytes as u64);
+        for page in [3, 4, 31] {
+            // SAFETY: within the mapping.
+            unsafe { ((start + page * PAGE_BYTES) as *mut u8).write_volatile(1) };
+        }
+        let mut resident = vec![7; 40];
+        assert_eq!(mincore(start, end, &mut resident), Ok(()));
+        let told: Vec<usize> = (0..32).filter(|&page| resident[page] & 1 == 1).collect();
+        assert_eq!((told, &resident[32..]), (vec![3, 4, 31], &[7; 8][..]));
+        // From half of it on.
+        assert_eq!(mincore(start + 16 * PAGE_BYTES, end, &mut resident), Ok(()));
+        assert_eq!(
+            resident[..16].iter().map(|byte| byte & 1).collect::<Vec<u8>>(),
+            [[0; 15].as_slice(), &[1]].concat()
+        );
+        // Two pages where the system maps nothing by itself, and nothing behind them.
+        let (at, bytes) = (1u64 << 45, 2 * PAGE_BYTES);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: a new mapping, in place of none.
+        let map = unsafe { libc::mmap(at as *mut libc::c_void, bytes as usize, libc::PROT_READ, flags, -1, 0) };
+        if map as u64 != at {
+            return eprintln!("LEFT OUT: nothing can be mapped at {at:#x}");
+        }
+        assert_eq!(mincore(at, at + bytes, &mut resident), Ok(()));
+        assert_eq!(mincore(at, at + bytes + PAGE_BYTES, &mut resident), Err(libc::ENOMEM));
+        // SAFETY: the mapping above, which nobody uses.
+        unsafe { libc::munmap(map, bytes as usize) };
+    }
+
+    #[test]
+    fn small_pages_with_frames_are_found_and_what_is_no_page_is_refused() {
+        let scanner = match Scanner::open(Target::Own) {
+            Ok(scanner) => scanner,
+            Err(e) => return assert!(e.to_string().contains("Linux 6.7"), "{e}"),
+        };
+        let memory = lookaside_host::Mapping::new(1 << 20).expect("memory");
+        let _ = memory.advise_huge(false);
+        let page = |n: u64| memory.address() + n * PAGE_BYTES;
+        for n in [3, 4, 10] {
+            // SAFETY: within the mapping.
+            unsafe { (page(n) as *mut u8).write_volatile(1) };
+        }
+        let all = AddressRange { start: page(0), end: page(256) };
+        let mut found = [[0; 3]; 8];
+        assert_eq!(scanner.find(all, &mut found), Ok((2, page(256))));
+        assert_eq!(
+            found[..2].iter().map(|range| (range[0], range[1])).collect::<Vec<_>>(),
+            [(page(3), page(5)), (page(10), page(11))]
+        );
+        // With room for one it ends before the other.
+        let (count, next) = scanner.find(all, &mut found[..1]).expect("a scan");
+        assert!(count == 1 && (page(5)..=page(10)).contains(&next), "{count} {next:#x}");
+        let none = AddressRange { start: page(5), end: page(10) };
+        assert_eq!(scanner.find(none, &mut found), Ok((0, page(10))));
+        assert_eq!(scanner.scan(page(0) + 1, page(2)), Err(libc::EINVAL), "no page begins there");
+        assert_eq!(scanner.find(AddressRange { start: page(0) + 1, end: page(2) }, &mut found), Err(libc::EINVAL));
+    }
+
+    #[test]
     fn a_process_that_is_not_there_is_named() {
         let error = Scanner::open(Target::Process(u32::MAX)).expect_err("no such process");
         assert!(error.to_string().contains("no such process"), "{error}");
+    }
+
+    /// The first process is root's, whose rights the calling thread has not.
+    #[test]
+    fn a_process_that_may_not_be_looked_at_is_anothers() {
+        match without_rights(|| open_pagemap(Target::Process(1)).map(|_| ())) {
+            Ok(()) => eprintln!("LEFT OUT: the first process has no rights either"),
+            Err(error) => {
+                let words = "another user's process: needs root or CAP_SYS_PTRACE";
+                assert!(error.to_string().contains(words), "{error}");
+            }
+        }
     }
 }

@@ -23,3 +23,27 @@ impl KernelTables {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backend_opens_its_own_tables_and_most_need_none() {
+        let open = |backend: &str| {
+            let settings: crate::bake::Settings = backend.parse().expect(backend);
+            KernelTables::open(settings.backend, Target::Own)
+        };
+        for backend in ["load", "prefetch", "mincore"] {
+            assert!(matches!(open(backend), Ok(None)), "{backend}");
+        }
+        match open("scan") {
+            Ok(tables) => assert!(matches!(tables, Some(KernelTables::Scan(_))), "{tables:?}"),
+            Err(error) => assert!(error.to_string().contains("Linux 6.7"), "{error}"),
+        }
+        match open("module") {
+            Ok(tables) => assert!(matches!(tables, Some(KernelTables::Module(_))), "{tables:?}"),
+            Err(error) => assert!(error.to_string().starts_with("module: /dev/lookaside: "), "{error}"),
+        }
+    }
+}

@@ -87,7 +87,7 @@ impl Module {
         let device = File::open(&*path).map_err(|e| {
             let what = match e.kind() {
                 std::io::ErrorKind::NotFound => {
-                    "the kernel module is not loaded; build and load it, as root in Lookaside's folder: make -C kernel load (docs/module.md)"
+                    "the kernel module is not loaded; build and load it, as root in Lookaside's folder: make -C kernel load (docs/reference/kernel-module.md)"
                 }
                 std::io::ErrorKind::PermissionDenied => "this user may not use the kernel module",
                 _ => "the kernel module cannot be used",

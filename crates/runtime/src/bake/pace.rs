@@ -292,6 +292,59 @@ mod tests {
         assert_eq!(pace.off_nanos, OFF_NANOS);
     }
 
+    /// At a thousand ticks a microsecond a batch of 320 ticks is 64 touches of 5 ns.
+    #[test]
+    fn the_pause_follows_what_was_lost_in_it() {
+        let judged = |pause_nanos, after, again| {
+            let mut pace = Pace { pause_nanos, ..Pace::new() };
+            let step = pace.judge(after, again, 1_000);
+            assert_eq!(step, Step::Pause(pace.pause_nanos));
+            pace.pause_nanos
+        };
+        // In tenths of the time right after: 11 at most, up to 13, up to 20, and more.
+        let tenths = |tenths: u64, more: u64| judged(1_600_000, 32 * tenths + more, 320);
+        assert_eq!(
+            [tenths(10, 0), tenths(11, 0), tenths(11, 1), tenths(13, 0)],
+            [2_000_000, 2_000_000, 1_600_000, 1_600_000]
+        );
+        assert_eq!([tenths(13, 1), tenths(20, 0), tenths(20, 1)], [800_000, 800_000, 400_000]);
+        // From none to the shortest, and back.
+        assert_eq!([judged(0, 320, 320), judged(500_000, 320, 320)], [100_000, 1_000_000]);
+        assert_eq!([judged(200_000, 600, 320), judged(199_999, 600, 320), judged(0, 600, 320)], [100_000, 0, 0]);
+        // 12 to 30 ns right after: a part is lost within a round.
+        let partly = |nanos: u64| judged(1_600_000, 64 * nanos, 64 * nanos);
+        assert_eq!([partly(11), partly(12), partly(30), partly(31)], [2_000_000, 0, 0, 2_000_000]);
+        let mut pace = Pace::new();
+        pace.judge(640, 320, 1_000);
+        assert_eq!(pace.sensed_picos, (10_000, 5_000));
+        let mut pace = Pace::new();
+        pace.judge(640, 320, 0);
+        assert_eq!(pace.sensed_picos, (10_000_000, 5_000_000), "a counter that stands still");
+    }
+
+    #[test]
+    fn eight_cold_rounds_in_a_row_are_hopeless_and_one_that_is_not_begins_anew() {
+        let mut pace = Pace::new();
+        let mut judge = |nanos: u64, times: u32| (0..times).map(|_| pace.judge(64 * nanos, 64 * nanos, 1_000)).last();
+        assert!(matches!(judge(61, 7), Some(Step::Pause(_))));
+        assert!(matches!(judge(60, 1), Some(Step::Pause(_))), "not quite");
+        assert!(matches!(judge(61, 7), Some(Step::Pause(_))));
+        // Twice as long each time, up to sixteen times.
+        let offs: Vec<_> = [1, 8, 8, 8, 8, 8].map(|times| judge(61, times)).to_vec();
+        assert_eq!(offs, [1, 2, 4, 8, 16, 16].map(|times| Some(Step::Off(times * OFF_NANOS))));
+    }
+
+    #[test]
+    fn other_memory_is_judged_anew() {
+        let (mut pace, mut times) = (Pace::new(), BatchTimes::new());
+        (0..7).for_each(|_| _ = pace.judge(64 * 61, 64 * 61, 1_000));
+        (0..64).for_each(|_| times.add(100));
+        pace.forget(&mut times);
+        assert_eq!((pace.sensed_picos, pace.cold, times.batches), ((0, 0), 0, 0));
+        let steps: Vec<Step> = (0..3).map(|_| pace.after_round(&mut times, RATE)).collect();
+        assert_eq!(steps, [Step::Pause(pace.pause_nanos); 3], "two rounds, and one that has no times");
+    }
+
     #[test]
     fn few_batches_are_no_judgement() {
         let mut pace = Pace::new();

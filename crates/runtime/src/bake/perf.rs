@@ -154,6 +154,59 @@ mod tests {
     }
 
     #[test]
+    fn no_more_files_are_opened_than_half_of_what_may_be() {
+        let full = RunningPmu { open: Arc::new(AtomicUsize::new(7)), most: 7 };
+        let refused = full.threads(PERF_TYPE_SOFTWARE, 2, &[0], USER).expect_err("full");
+        assert_eq!(refused, "more threads than files may be open (ulimit -n)");
+        assert_eq!(full.open.load(Ordering::Relaxed), 7);
+        let nearly = RunningPmu { open: Arc::new(AtomicUsize::new(6)), most: 7 };
+        match nearly.threads(PERF_TYPE_SOFTWARE, 2, &[0], USER) {
+            Ok(_) => {}
+            Err(why) => assert!(!why.contains("ulimit"), "{why}"),
+        }
+        assert_eq!(nearly.open.load(Ordering::Relaxed), 6, "what was opened is closed");
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        assert!(limit.is_none_or(|limit| RunningPmu::new().most as u64 == limit / 2));
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_left_out_and_an_event_that_is_none_is_an_error() {
+        let perf = RunningPmu::new();
+        let threads = |event, threads: &[u32]| perf.threads(PERF_TYPE_SOFTWARE, event, threads, USER).map(|_| ());
+        if let Err(why) = threads(2, &[0]) {
+            return eprintln!("LEFT OUT: perf_event_open is refused: {why}");
+        }
+        assert_eq!(threads(2, &[4_194_305, 0]), Ok(()));
+        assert_eq!(threads(2, &[4_194_305]), Err("the process has ended".into()));
+        let none = threads(1 << 40, &[0]).expect_err("there is no such event");
+        assert!(!none.contains("has ended") && none.contains("os error"), "{none}");
+        assert_eq!(perf.open.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn why_nothing_is_counted_is_said_with_what_to_do() {
+        let of = |errno| refused(&Error::from_raw_os_error(errno));
+        for (errno, words) in [
+            (libc::ENOENT, "no PMU here, or none that counts walk cycles ("),
+            (libc::EACCES, "kernel.perf_event_paranoid or a seccomp profile forbids it; root may ("),
+            (libc::ENOSYS, "this system has no perf_event_open ("),
+            (libc::EINVAL, "the PMU does not know the event ("),
+            (libc::EMFILE, "Too many open files"),
+        ] {
+            assert!(of(errno).starts_with(words) && of(errno).contains("os error"), "{}", of(errno));
+        }
+    }
+
+    #[test]
+    fn the_programs_own_accesses_are_counted_and_its_threads() {
+        assert_eq!(USER & EXCLUDE_KERNEL, EXCLUDE_KERNEL);
+        assert_eq!(USER & EXCLUDE_HV, EXCLUDE_HV);
+        assert_eq!(THREADS & (INHERIT | INHERIT_THREAD), INHERIT | INHERIT_THREAD);
+        let own = tasks(std::process::id());
+        assert!(own.contains(&(rustix::thread::gettid().as_raw_nonzero().get() as u32)), "{own:?}");
+    }
+
+    #[test]
     fn this_machine_counts_or_says_in_a_line_why_not() {
         let ranking = Rank::new(Box::new(RunningPmu::new()), &EVENTS).ranking();
         assert_eq!(ranking.no_pmu.is_none(), ranking.by == "walk-cycles");

@@ -23,14 +23,14 @@ pub fn beside(here: u32, placement: Placement) -> Result<Option<u32>, BakeError>
     match placement {
         Placement::Cpu(cpu) if allowed.contains(&(cpu as usize)) => Ok(Some(cpu)),
         Placement::Cpu(cpu) => {
-            let text = format!("cpu={cpu}: not one that this program may use (see `taskset -p`)");
+            let text = format!("cpu={cpu}: this program may not use that CPU (see `taskset -p`)");
             Err(BakeError::Setting(text))
         }
         Placement::Sibling => match siblings.iter().find(|&other| *other != cpu && allowed.contains(other)) {
             Some(&other) => Ok(Some(other as u32)),
-            None => Err(BakeError::Setting(format!(
-                "cpu=sibling: CPU {here} has no other hardware thread here; cpu=auto does"
-            ))),
+            None => {
+                Err(BakeError::Setting(format!("cpu=sibling: CPU {here} has no second hardware thread; use cpu=auto")))
+            }
         },
         Placement::Auto => {
             let can_be = |other: &usize| *other != cpu && !siblings.contains(other) && allowed.contains(other);
@@ -94,12 +94,63 @@ mod tests {
             (bind(&[]), bind(&[cpu]) == cpu as i32, allowed_cpus().expect("CPUs").len())
         });
         assert_eq!(bound.join().expect("ended"), (-1, true, 1));
+        // A CPU that is not there, and several, are no place of its own.
+        let [first, .., last] = [allowed[0], allowed[allowed.len() - 1]].map(|cpu| cpu as u32);
+        let not_bound = std::thread::spawn(move || {
+            let none = bind(&[100_000]);
+            (none, if first == last { -1 } else { bind(&[first, last]) }, allowed_cpus().expect("CPUs").len())
+        });
+        let several = allowed.len().min(2);
+        let (none, both, left) = not_bound.join().expect("ended");
+        assert_eq!((none, both), (-1, -1));
+        assert!(left == several, "{left} of {allowed:?}");
     }
 
     #[test]
     fn a_thread_may_use_no_more_cpus_than_there_are() {
         let cpus = cpus();
         assert!(1 <= cpus.allowed && cpus.allowed <= cpus.online, "{cpus:?}");
+        assert_eq!(cpus.allowed as usize, allowed_cpus().expect("CPUs").len());
+    }
+
+    /// Of each CPU here, by what the system says of it.
+    #[test]
+    fn the_helper_is_on_another_core_under_the_same_cache_or_on_the_other_thread_of_the_core() {
+        let (allowed, topology) = (allowed_cpus().expect("CPUs"), CpuTopology::here());
+        for &cpu in &allowed {
+            let core = topology.siblings(cpu).unwrap_or_default();
+            let mut others = topology.last_cache(cpu).map(|cache| cache.cpus).unwrap_or_default();
+            others.retain(|other| allowed.contains(other) && *other != cpu && !core.contains(other));
+            let chosen = beside(cpu as u32, Placement::Auto).expect("a choice");
+            assert!(
+                chosen.map_or(others.is_empty(), |chosen| others.contains(&(chosen as usize))),
+                "{cpu}: {chosen:?}"
+            );
+            let twins: Vec<usize> = core.into_iter().filter(|other| *other != cpu && allowed.contains(other)).collect();
+            match beside(cpu as u32, Placement::Sibling) {
+                Ok(twin) => assert!(twin.is_some_and(|twin| twins.contains(&(twin as usize))), "{cpu}: {twin:?}"),
+                Err(error) => {
+                    let why = format!("cpu=sibling: CPU {cpu} has no second hardware thread; use cpu=auto");
+                    assert!(twins.is_empty() && error.to_string().contains(&why), "{error}");
+                }
+            }
+            assert_eq!(beside(0, Placement::Cpu(cpu as u32)), Ok(Some(cpu as u32)));
+            assert_eq!(choose(Placement::Cpu(cpu as u32)), Ok(Some(cpu as u32)));
+        }
+    }
+
+    #[test]
+    fn a_process_has_all_cpus_of_its_cache_near_it() {
+        let (allowed, ours) = (allowed_cpus().expect("CPUs"), std::process::id());
+        // It may be moved between two looks.
+        let found = (0..100).any(|_| {
+            let cpu = Process::of(ours).stat().ok().and_then(|stat| stat.last_cpu());
+            let cache = cpu.and_then(last_cache).map(|cache| cache.cpus).unwrap_or_default();
+            near(ours).iter().map(|cpu| *cpu as usize).eq(cache.into_iter().filter(|cpu| allowed.contains(cpu)))
+        });
+        assert!(found, "{:?}", near(ours));
+        let bytes = CpuTopology::here().last_cache(current_cpu()).and_then(|cache| cache.bytes);
+        assert_eq!(last_cache_bytes().is_some(), bytes.is_some());
     }
 
     #[test]

@@ -100,4 +100,28 @@ mod tests {
         assert_eq!(size_of::<PmScanArg>(), 96);
         assert_eq!(PAGEMAP_SCAN, 0xc060_6610);
     }
+
+    /// The numbers of Linux, include/uapi/linux/fs.h: present 8, swapped out 16, huge 64; and 4096 entries a call.
+    #[test]
+    fn calls_ask_for_what_they_say() {
+        let words = |arg: PmScanArg| {
+            let PmScanArg { size, flags, start, end, walk_end, vec, .. } = arg;
+            let PmScanArg { vec_len, max_pages, category_inverted, category_mask, .. } = arg;
+            let PmScanArg { category_anyof_mask, return_mask, .. } = arg;
+            (
+                [size, flags, start, end, walk_end, vec, vec_len, max_pages],
+                [category_inverted, category_mask, category_anyof_mask, return_mask],
+            )
+        };
+        let mut room = [0; 3];
+        let at = room.as_ptr() as u64;
+        let reading = words(PmScanArg::reading(0x5000, 0x9000, &mut room));
+        assert_eq!(reading, ([96, 0, 0x5000, 0x9000, 0, at, 1, 0], [0, 8 | 16, 0, 8]));
+        let mut found = [[0; 3]; 7];
+        let at = found.as_ptr() as u64;
+        let range = AddressRange { start: 0x5000, end: 0x9000 };
+        let small = words(PmScanArg::small_pages(range, &mut found));
+        assert_eq!(small, ([96, 0, 0x5000, 0x9000, 0, at, 7, 4096], [64, 8 | 64, 0, 8]));
+        assert_eq!(CHUNK_BYTES, 4096 * 4096);
+    }
 }

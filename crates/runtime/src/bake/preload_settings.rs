@@ -1,4 +1,4 @@
-//! What is asked of the baker of an unmodified program: the value of `LOOKASIDE_BAKE` and of `lookaside run --bake`.
+//! What is asked of the baker of an unmodified program: the value of `LOOKASIDE_BAKE` and of `lookaside bake run`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -46,7 +46,7 @@ impl FromStr for PreloadSettings {
         })?;
         if settings.backend == BakeBackend::Load {
             return Err(BakeError::Setting(
-                "load: would fault pages in and crash where the program unmaps them; prefetch reads as well".into(),
+                "load: would fault pages in, and crash where the program unmaps them; use prefetch instead".into(),
             ));
         }
         Ok(Self { settings })
@@ -72,6 +72,46 @@ mod tests {
     fn what_is_written_is_read_and_written_again() {
         for text in ["auto,cpu=1,share=0.25", "prefetch:t2,stride=16,sleep=1000000ns"] {
             assert_eq!(text.parse::<PreloadSettings>().expect("a baker").to_string(), text);
+        }
+    }
+
+    /// This test program, started again, may open no file.
+    #[test]
+    fn what_a_backend_has_to_open_is_opened_before_the_program_starts() {
+        use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
+        const ALONE: &str = "LOOKASIDE_TEST_NO_FILES";
+        const NAME: &str =
+            "bake::preload_settings::tests::what_a_backend_has_to_open_is_opened_before_the_program_starts";
+        if std::env::var_os(ALONE).is_none() {
+            let alone = std::process::Command::new(std::env::current_exe().expect("this program"))
+                .args(["--exact", NAME])
+                .env(ALONE, "1")
+                .output()
+                .expect("it starts");
+            let said = String::from_utf8_lossy(&alone.stdout);
+            return assert!(alone.status.success() && said.contains("1 passed"), "{said}");
+        }
+        setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..getrlimit(Resource::Nofile) }).expect("a limit");
+        for (text, opened) in [
+            ("scan", Some("pagemap")),
+            ("module", Some("/dev/lookaside")),
+            ("prefetch", None),
+            ("mincore", None),
+            ("auto", None),
+        ] {
+            let checked = text.parse::<PreloadSettings>().expect(text).check().map_err(|e| e.to_string());
+            match opened {
+                Some(file) => assert!(checked.as_ref().is_err_and(|why| why.contains(file)), "{text}: {checked:?}"),
+                None => assert_eq!(checked, Ok(()), "{text}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_cpu_that_the_program_may_not_use_is_refused_whatever_the_backend() {
+        for text in ["scan,cpu=99999", "prefetch,cpu=99999", "auto,cpu=99999"] {
+            let error = text.parse::<PreloadSettings>().expect(text).check().expect_err(text).to_string();
+            assert!(error.starts_with("cpu=99999: "), "{error}");
         }
     }
 

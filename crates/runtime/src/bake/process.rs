@@ -144,6 +144,53 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_small_pages_and_large_enough_is_worth_baking() {
+        let of = |vma: Vma| worth_baking(&vma).map(|found| (found.small_bytes, found.huge_bytes, found.name));
+        let vma = Vma { start: 1 << 30, end: 2 << 30, page_bytes: 4096, resident_bytes: 4 << 20, ..Vma::default() };
+        assert_eq!(of(vma.clone()), Some((4 << 20, 0, "[anonymous]".into())));
+        assert_eq!(worth_baking(&vma).map(|found| found.region), Some(BakedRegion { start: 1 << 30, len: 1 << 30 }));
+        assert_eq!(of(Vma { resident_bytes: (4 << 20) - 4096, ..vma.clone() }), None);
+        let mixed = Vma { resident_bytes: 10 << 20, anonymous_huge_bytes: 2 << 20, ..vma.clone() };
+        let shared = Vma { shared_huge_bytes: 4 << 20, name: "/dev/shm/x".into(), ..mixed.clone() };
+        assert_eq!(of(mixed), Some((8 << 20, 2 << 20, "[anonymous]".into())));
+        assert_eq!(of(shared.clone()), Some((4 << 20, 6 << 20, "/dev/shm/x".into())));
+        assert_eq!(of(Vma { shared_huge_bytes: 6 << 20, ..shared }), None, "2 MiB are left");
+        assert_eq!(of(Vma { page_bytes: 2 << 20, ..vma.clone() }), None, "reserved huge pages");
+        for name in ["[vdso]", "[vvar]", "[vsyscall]"] {
+            assert_eq!(of(Vma { name: name.into(), ..vma.clone() }), None);
+        }
+    }
+
+    #[test]
+    fn why_a_process_is_not_looked_at_is_said_in_a_line() {
+        let of =
+            |errno| refused(7, &HostError::io("/proc/7/smaps", std::io::Error::from_raw_os_error(errno))).to_string();
+        assert_eq!([libc::ENOENT, libc::ESRCH].map(of), ["process 7: there is none"; 2]);
+        assert_eq!(of(libc::EACCES), "process 7: another user's; needs root or CAP_SYS_PTRACE");
+        assert!(of(libc::EIO).starts_with("process 7: /proc/7/smaps: Input/output error"), "{}", of(libc::EIO));
+    }
+
+    /// Another one's name is no part of its own, and this process is never among them.
+    #[test]
+    fn processes_are_found_by_their_name() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is everywhere");
+        let ours = Process::own().stat().expect("its line").comm;
+        let its = Process::of(child.id()).stat().expect("it runs").comm;
+        assert!(named(&its).expect("processes").contains(&child.id()));
+        assert!(!named(&its[1..]).expect("processes").contains(&child.id()));
+        assert!(!named(&ours).expect("processes").contains(&std::process::id()));
+        child.kill().expect("it runs");
+        let zombie = loop {
+            match Identity::of(child.id()) {
+                Ok(_) => std::thread::yield_now(),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert_eq!(zombie, format!("process {}: it has ended", child.id()));
+        child.wait().expect("it ends");
+    }
+
+    #[test]
     fn a_family_has_those_that_were_started() {
         let ours = std::process::id();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is everywhere");

@@ -188,7 +188,7 @@ fn prove(pmu: &dyn Pmu, code: u64) -> Result<(), String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
@@ -253,7 +253,8 @@ mod tests {
         }
     }
 
-    fn process(pid: u32) -> Surveyed {
+    /// A process with a GiB of memory.
+    pub(in crate::bake) fn surveyed(pid: u32) -> Surveyed {
         Surveyed {
             pid,
             comm: format!("p{pid}"),
@@ -291,7 +292,7 @@ mod tests {
     #[test]
     fn walk_cycles_rank_and_what_is_not_counted_comes_last() {
         let (made, mut rank) = rank(Some((0, 30)));
-        let all = [1, 2, 3, 4].map(process);
+        let all = [1, 2, 3, 4].map(surveyed);
         let begin = Instant::now();
         made.set(1, Some(1_000));
         made.set(2, Some(0));
@@ -310,10 +311,16 @@ mod tests {
         made.set(2, None);
         assert_eq!(order(&mut rank, 4), [1, 3, 2, 4]);
         assert_eq!(made.opened.load(Ordering::Relaxed), 4);
-        let anew = Surveyed { started_ticks: 6, ..process(2) };
+        let anew = Surveyed { started_ticks: 6, ..surveyed(2) };
         assert_eq!(rank.order(vec![&anew], begin + Duration::from_secs(5)), [2]);
         assert_eq!(made.opened.load(Ordering::Relaxed), 5);
         assert_eq!(rank.cycles_per_second(1), None, "forgotten with the process");
+        // Of no time at all there are no cycles a second.
+        for (count, second, expected) in [(70, 5, None), (100, 6, Some(30.0))] {
+            made.set(2, Some(count));
+            rank.order(vec![&anew], begin + Duration::from_secs(second));
+            assert_eq!(rank.cycles_per_second(2), expected);
+        }
     }
 
     proptest! {
@@ -325,7 +332,7 @@ mod tests {
         ) {
             let (made, mut with) = rank(Some((0, 30)));
             let (_, mut without) = rank(None);
-            let all: Vec<Surveyed> = (0..6).map(process).collect();
+            let all: Vec<Surveyed> = (0..6).map(surveyed).collect();
             let pids: Vec<u32> = (0..6).collect();
             let begin = Instant::now();
             for (second, counts) in looks.iter().enumerate() {

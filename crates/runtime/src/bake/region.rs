@@ -55,3 +55,36 @@ impl Target {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_region_is_the_pages_that_hold_any_of_its_bytes() {
+        let of = |start, len| BakedRegion { start, len }.pages();
+        assert_eq!(of(0x1000, 0x1000), Ok((0x1000, 0x2000)));
+        assert_eq!([of(0x1001, 1), of(0x1fff, 1)], [Ok((0x1000, 0x2000)), Ok((0x1000, 0x2000))]);
+        assert_eq!(of(0x1fff, 2), Ok((0x1000, 0x3000)));
+        // Up to 2^56, as five levels of tables reach.
+        let most = 1 << 56;
+        assert_eq!(
+            [of(most - 0x1000, 0x1000), of(most - 1, 1)],
+            [Ok((most - 0x1000, most)), Ok((most - 0x1000, most))]
+        );
+        let why = |start, len| match of(start, len) {
+            Err(BakeError::Region { why, .. }) => why,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([why(0, 0), why(most, 0)], ["has no bytes"; 2]);
+        let beyond = [why(most - 1, 2), why(most, 1), why(u64::MAX, 1), why(1, u64::MAX)];
+        assert_eq!(beyond, ["goes beyond what a program can address"; 4]);
+    }
+
+    #[test]
+    fn a_slice_is_all_of_its_bytes() {
+        let data = [0u32; 10];
+        assert_eq!(BakedRegion::of(&data), BakedRegion { start: data.as_ptr() as u64, len: 40 });
+        assert_eq!(BakedRegion::of(&data[..0]).pages().map_err(|e| e.to_string().contains("has no bytes")), Err(true));
+    }
+}

@@ -79,8 +79,8 @@ pub struct Settings {
     pub sleep: Duration,
     /// Where the helper runs.
     pub placement: Placement,
-    /// The helper uses at most this share of a CPU, by its CPU time: above 0, at most 1. Pauses are put in where it would
-    /// be more.
+    /// The helper uses at most this share of a CPU, by its CPU time: above 0, at most 1. Pauses are put in where it
+    /// would be more.
     pub cpu_share: f64,
 }
 
@@ -327,6 +327,26 @@ mod tests {
         assert_eq!((read("scan").check_reach(), read("module").check_reach()), (Ok(()), Ok(())));
         let scans = Settings { backend: BakeBackend::Scan, ..auto };
         assert!(scans.check().expect_err("no times").to_string().contains("begins with a prefetch"));
+    }
+
+    #[test]
+    fn the_greatest_and_the_least_that_can_be_are_taken() {
+        for text in [
+            "load,stride=262144,nops=1048576,sleep=60s",
+            "module,nops=65536,stride=1",
+            "prefetch,share=1",
+            "scan,share=0.000001,sleep=0ns",
+        ] {
+            assert!(text.parse::<Settings>().is_ok(), "{text}");
+        }
+        let sleep = |text: &str| format!("load,sleep={text}").parse::<Settings>().expect(text).sleep;
+        assert_eq!(
+            ["7ns", "7us", "7ms", "7s"].map(sleep),
+            [7, 7_000, 7_000_000, 7_000_000_000].map(Duration::from_nanos)
+        );
+        assert!(refused("load,stride=262145").contains("1 to 262144"));
+        assert!(refused("load,sleep=60000000001ns").contains("at most 60s"));
+        assert!(refused("load,sleep=7m").contains("unit"));
     }
 
     #[test]

@@ -176,6 +176,96 @@ mod tests {
         assert_eq!((list.found().ranges, list.full), (1, false));
     }
 
+    /// The ranges that come of adding these, with what was found.
+    fn ranges_of(gap_bytes: u64, added: &[(u64, u64)]) -> (Vec<(u64, u64)>, SmallPages) {
+        let mut ranges = [AddressRange::default(); 8];
+        let mut list = AddressRanges::new(&mut ranges, gap_bytes);
+        added.iter().for_each(|&(start, end)| list.add(start, end));
+        let found = list.found();
+        (ranges[..found.ranges].iter().map(|range| (range.start, range.end)).collect(), found)
+    }
+
+    #[test]
+    fn a_gap_reaches_to_the_next_range() {
+        let of = |added: &[(u64, u64)]| ranges_of(0x1000, added).0;
+        assert_eq!(of(&[(0x1000, 0x2000), (0x3000, 0x4000)]), [(0x1000, 0x4000)], "as large as may be");
+        assert_eq!(of(&[(0x1000, 0x2000), (0x3001, 0x4000)]), [(0x1000, 0x2000), (0x3001, 0x4000)]);
+        assert_eq!(of(&[(0x1000, 0x2000), (0x2000, 0x4000)]), [(0x1000, 0x4000)], "none");
+        // What begins before the end of the last is no part of it, however near.
+        assert_eq!(of(&[(0x1000, 0x2000), (0x1800, 0x4000)]), [(0x1000, 0x2000), (0x1800, 0x4000)]);
+        assert_eq!(GAP_BYTES, 256 << 10);
+    }
+
+    #[test]
+    fn the_next_gap_is_fourfold_where_there_was_no_room_and_the_same_elsewhere() {
+        let mut ranges = [AddressRange::default(); 1];
+        let mut list = AddressRanges::new(&mut ranges, 0);
+        list.add(0x1000, 0x2000);
+        assert_eq!(list.next_gap_bytes(256 << 10), 256 << 10);
+        list.add(0x8000, 0x9000);
+        assert_eq!([256 << 10, 1 << 39, u64::MAX].map(|gap| list.next_gap_bytes(gap)), [1 << 20, 1 << 40, 1 << 40]);
+    }
+
+    #[test]
+    fn what_was_added_since_a_mark_is_dropped_alone_or_where_it_is_too_little() {
+        let mut ranges = [AddressRange::default(); 8];
+        let mut list = AddressRanges::new(&mut ranges, 0);
+        list.add(0x1000, 0x3000);
+        list.add(0x8000, 0x9000);
+        let (mark, before) = (list.mark(), list.found());
+        assert_eq!((before.ranges, before.small_bytes), (2, 0x3000));
+        list.add(0x10000, 0x14000);
+        let after = list.found();
+        list.drop_less(mark, 0x4000);
+        assert_eq!(list.found(), after, "as much as was asked for");
+        list.drop_less(mark, 0x4001);
+        assert_eq!(list.found(), before);
+        list.add(0x20000, 0x30000);
+        list.back(mark);
+        assert_eq!(list.found(), before);
+    }
+
+    #[test]
+    fn other_ranges_have_another_digest_and_so_have_other_pages_in_the_same() {
+        let one = |start: u64| ranges_of(0, &[(start, start + 0x1000)]).1.digest;
+        assert_eq!(one(0x5000), one(0x5000));
+        assert_eq!((12..48).map(|bit| one(1 << bit)).collect::<BTreeSet<u64>>().len(), 36);
+        // From the first page to the last, with so many bytes in it.
+        let filled = |bytes: u64| ranges_of(1 << 30, &[(0, bytes), (0xff_f000, 0x100_0000)]);
+        assert_eq!(filled(0x1000).0, filled(0x3000).0);
+        let digests: BTreeSet<u64> = (1..=1000).map(|pages| filled(pages * PAGE_BYTES).1.digest).collect();
+        assert_eq!(digests.len(), 1000);
+    }
+
+    /// Calls of a scan over so many times [`SCAN_BYTES`], and how often others were let in.
+    fn calls(spans: u64, mut found: impl FnMut(AddressRange) -> (usize, u64)) -> (u32, u32) {
+        let (calls, let_in) = (std::cell::Cell::new(0), std::cell::Cell::new(0));
+        let span = AddressRange { start: 0x1000, end: 0x1000 + spans * (256 << 20) };
+        let scan = |range: AddressRange, _: &mut [[u64; 3]]| {
+            assert!(range.start < range.end && calls.get() < 1000, "a call for nothing: {range:?}");
+            calls.set(calls.get() + 1);
+            Ok::<_, ()>(found(range))
+        };
+        let mut ranges = [AddressRange::default(); 1];
+        let mut list = AddressRanges::new(&mut ranges, 0);
+        add_small_pages(span, &mut [[0; 3]], &mut list, scan, || let_in.set(let_in.get() + 1)).expect("never refused");
+        (calls.get(), let_in.get())
+    }
+
+    #[test]
+    fn others_are_let_in_after_a_call_that_found_something_and_now_and_then_after_others() {
+        assert_eq!(calls(130, |range| (0, range.end)), (130, 2));
+        assert_eq!(calls(130, |range| (1, range.end)), (130, 130));
+    }
+
+    #[test]
+    fn a_call_that_does_not_come_on_is_the_last_for_its_part() {
+        assert_eq!(calls(3, |range| (0, range.start)), (3, 0));
+        assert_eq!(calls(3, |_| (0, 0)), (3, 0));
+        // One that comes on goes on from there.
+        assert_eq!(calls(3, |range| (0, range.end.min(range.start + (128 << 20)))), (6, 0));
+    }
+
     #[test]
     fn looks_are_rarer_the_longer_nothing_changes_and_the_longer_they_take() {
         let mut looks = LookSchedule::new(7);

@@ -42,3 +42,32 @@ impl BakeStats {
         difference().unwrap_or(*self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stats(rounds: u64, of: u64, last_errno: i32) -> BakeStats {
+        let [touches, busy_nanos, cpu_nanos, elapsed_nanos, failed_calls] =
+            [10, 100, 1_000, 10_000, 100_000].map(|n| n * of);
+        BakeStats { rounds, touches, busy_nanos, cpu_nanos, elapsed_nanos, failed_calls, last_errno, cpu: 3 }
+    }
+
+    #[test]
+    fn what_was_done_since_is_the_difference_and_of_another_baker_all() {
+        let (earlier, later) = (stats(2, 1, 7), stats(5, 4, 9));
+        assert_eq!(later.since(&earlier), stats(3, 3, 9));
+        assert_eq!(later.since(&later), stats(0, 0, 9));
+        assert_eq!(earlier.since(&later), earlier);
+        // Less of any one of them is another baker's.
+        let more = [
+            BakeStats { rounds: 6, ..earlier },
+            BakeStats { touches: 41, ..earlier },
+            BakeStats { busy_nanos: 401, ..earlier },
+            BakeStats { cpu_nanos: 4_001, ..earlier },
+            BakeStats { elapsed_nanos: 40_001, ..earlier },
+            BakeStats { failed_calls: 400_001, ..earlier },
+        ];
+        assert!(more.iter().all(|earlier| later.since(earlier) == later));
+    }
+}

@@ -228,6 +228,104 @@ mod tests {
     }
 
     #[test]
+    fn what_is_just_worth_it_is_baked_and_what_is_a_little_less_is_not() {
+        let just = process(1, 256, 0.2);
+        let less =
+            [Surveyed { resident_bytes: (256 << 20) - 1, ..just.clone() }, Surveyed { cpus: 0.199, ..just.clone() }];
+        assert_eq!(worth(std::slice::from_ref(&just), &BTreeSet::new()), [&just]);
+        assert_eq!(worth(&less, &BTreeSet::new()), [&just; 0]);
+        let resting = Surveyed { cpus: 0.02, ..just };
+        let rests_more = [Surveyed { cpus: 0.019, ..resting.clone() }];
+        assert_eq!(worth(std::slice::from_ref(&resting), &BTreeSet::from([1])), [&resting]);
+        assert_eq!(worth(&rests_more, &BTreeSet::from([1])), [&resting; 0]);
+        // Its own helper and another's.
+        let helped = [Surveyed { helpers: vec![(std::process::id(), 0.1), (4, 0.1)], ..resting }];
+        assert_eq!(worth(&helped, &BTreeSet::from([1])), [&helped[0]; 0]);
+    }
+
+    /// 8 GiB in small pages are 2^21 entries of 8 bytes.
+    #[test]
+    fn a_weight_is_the_bytes_of_entries_times_the_cpus() {
+        let huge = |bytes| Surveyed { huge_bytes: bytes, ..process(1, 12 << 10, 1.5) };
+        assert_eq!((huge(4 << 30).small_bytes(), huge(4 << 30).weight()), (8 << 30, (1 << 24) as f64 * 1.5));
+        assert_eq!((huge(13 << 30).small_bytes(), huge(13 << 30).weight()), (0, 0.0), "as much as it has at most");
+    }
+
+    #[test]
+    fn a_helper_bakes_the_process_that_its_name_says() {
+        assert_eq!(
+            [helper_name(7).as_str(), "bake 4194304", "pt-baker"].map(|name| baked_by(name, 9)),
+            [Some(7), Some(4_194_304), Some(9)]
+        );
+        assert_eq!(["bake x", "bake ", "bake", "baker 7", "sh", ""].map(|name| baked_by(name, 9)), [None; 6]);
+        assert_eq!(HELPER_WITHIN, "pt-baker");
+    }
+
+    /// What is told of a busy program lies between what it used at least and at most, as read before and after each
+    /// look.
+    #[test]
+    fn cpus_are_what_was_used_over_the_time_that_went_by() {
+        let script = "ulimit -t 60; while :; do :; done"; // it ends, whatever becomes of this test
+        let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("sh is everywhere");
+        let pid = child.id();
+        let stat = || Process::of(pid).stat().expect("it runs");
+        let uses = |ticks: u64| {
+            let end = Instant::now() + std::time::Duration::from_secs(60);
+            while stat().cpu_ticks() < ticks {
+                assert!(Instant::now() < end, "it gets no CPU");
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        };
+        let mut survey = Survey::new();
+        let look = |survey: &mut Survey| {
+            let found = survey.look().expect("processes");
+            found.iter().find(|process| process.pid == pid).map(|its| its.cpus).expect("the child")
+        };
+        // The moment by two clocks, and what it has used.
+        let now = || (uptime_seconds().expect("since the system began"), Instant::now(), stat().cpu_ticks() as f64);
+        let (ticks, started) = (ticks_per_second(), stat().start_ticks() as f64 / ticks_per_second());
+        uses(6);
+        let (before, first, after) = (now(), look(&mut survey), now());
+        uses(after.2 as u64 + 6);
+        let (before_second, second, after_second) = (now(), look(&mut survey), now());
+        // Where its number was another's at the look before all that it used counts, over the time since then at most.
+        survey.last.entry(pid).and_modify(|(_, start)| *start += 1);
+        let (anew, after_anew) = (look(&mut survey), now());
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        let since_start = before.2 / ticks / (after.0 - started)..=after.2 / ticks / (before.0 - started);
+        assert!(since_start.contains(&first), "{first} of {since_start:?}");
+        let seconds = |from: Instant, to: Instant| (to - from).as_secs_f64();
+        let least = (before_second.2 - after.2) / ticks / seconds(before.1, after_second.1);
+        let most = (after_second.2 - before.2) / ticks / seconds(after.1, before_second.1);
+        assert!((least..=most).contains(&second), "{second} of {least} to {most}");
+        let all = after_second.2 / ticks / seconds(before_second.1, after_anew.1);
+        assert!(anew >= all, "{anew} of at least {all}");
+    }
+
+    /// Of this process itself: a look leaves it out.
+    #[test]
+    fn what_huge_pages_map_is_asked_of_a_large_process() {
+        let memory = lookaside_host::Mapping::new(32 << 20).expect("memory");
+        let _ = memory.advise_huge(true);
+        for page in (0..32 << 20).step_by(4096) {
+            // SAFETY: within the mapping.
+            unsafe { memory.start().as_ptr().add(page).write_volatile(1) };
+        }
+        let told = || Process::own().smaps_rollup().expect("its own").huge_bytes();
+        // Other tests have huge pages too, which come and go.
+        let found = (0..1000).any(|_| {
+            let before = told();
+            let (own, _) = one(std::process::id(), &mut |_, _| 0.0).expect("this process");
+            before == own.huge_bytes && own.huge_bytes == told()
+        });
+        assert!(found, "{}", told());
+        if told() == 0 {
+            eprintln!("LEFT OUT: the system gave no huge page");
+        }
+    }
+
+    #[test]
     fn helpers_are_known_by_their_names() {
         let mut survey = Survey::new();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is everywhere");

@@ -12,3 +12,16 @@ pub fn ticks() -> u64 {
 pub fn ticks() -> u64 {
     super::clock::now_nanos()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counter_goes_on_while_time_does() {
+        let first = ticks();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        // No counter is slower than a megahertz.
+        assert!(ticks() - first >= 1_000, "{first}");
+    }
+}

@@ -295,8 +295,152 @@ impl Bins {
 
 #[cfg(test)]
 mod tests {
-    use super::{class_from, class_of, MAX_RUN};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::super::block::Seal;
+    use super::*;
     use proptest::prelude::*;
+
+    /// Lists for runs of four pages, and room for blocks.
+    struct Made {
+        lists: Box<[u64]>,
+        room: Box<[AtomicU64]>,
+    }
+
+    impl Made {
+        fn new() -> Self {
+            let lists = vec![0; Bins::bytes(4 * 4096) / 8].into_boxed_slice();
+            let mut made = Self { lists, room: (0..2048).map(|_| AtomicU64::new(0)).collect() };
+            // SAFETY: as many bytes as they take, of nobody else.
+            unsafe { Bins::init(made.lists.as_mut_ptr().cast(), 4 * 4096) };
+            made
+        }
+
+        fn bins(&mut self) -> &mut Bins {
+            // SAFETY: made above.
+            unsafe { &mut *self.lists.as_mut_ptr().cast() }
+        }
+
+        fn block(&self, word: usize) -> BlockHeader {
+            BlockHeader::at(self.room[word].as_ptr() as usize)
+        }
+
+        /// A free block of so many bytes in its list.
+        fn add(&mut self, word: usize, size: usize) -> BlockHeader {
+            let block = self.block(word);
+            Seal::<false>(0).set_free_still(block, size, false);
+            // SAFETY: free, and in no list.
+            unsafe { self.bins().insert(block, size) };
+            block
+        }
+
+        fn write(&self, word: usize, value: u64) {
+            self.room[word].store(value, Ordering::Relaxed);
+        }
+    }
+
+    /// Three blocks of one list, the last of which is first in it, and one of another group of lists.
+    fn made() -> Made {
+        let mut made = Made::new();
+        assert!(made.bins().agree(), "no blocks");
+        [100, 200, 300].into_iter().for_each(|word| _ = made.add(word, 96));
+        made.add(400, 8192);
+        assert!(made.bins().agree());
+        made
+    }
+
+    #[test]
+    fn lists_agree_as_long_as_nobody_changes_them() {
+        type Damage = (&'static str, fn(&mut Made));
+        let damaged: [Damage; 13] = [
+            ("a group without blocks is said to have some", |made| made.bins().groups |= 1 << 4),
+            ("a group with blocks is said to have none", |made| made.bins().groups &= !1),
+            ("a group that is none", |made| made.bins().groups |= 1 << 8),
+            ("a list without blocks is said to have some", |made| made.bins().held[0] |= 1 << 20),
+            ("a list with blocks is said to have none", |made| {
+                made.add(500, 64);
+                *made.bins().held(class_of(64 + RUN_OVERHEAD)).0 &= !(1 << class_of(64 + RUN_OVERHEAD));
+            }),
+            ("a list that is not there", |made| {
+                let behind = made.bins().lists as usize;
+                assert!(behind < 2 * GROUP && made.bins().held[1] != 0);
+                made.bins().held[behind / GROUP] |= 1 << (behind % GROUP);
+            }),
+            ("the first block is in use", |made| made.write(300, 96)),
+            ("the second is", |made| made.write(200, 96)),
+            ("the first is in another list", |made| made.write(300, 112 | 1)),
+            // Its links are its own, and so is the list that it is in.
+            ("the first is too small to be a block", |made| {
+                made.add(600, 16);
+            }),
+            ("the second has another before it", |made| made.write(202, made.block(400).address() as u64)),
+            ("the first has another behind it", |made| made.write(301, made.block(400).address() as u64)),
+            ("a list has lost its blocks", |made| {
+                // SAFETY: that list is there.
+                unsafe { *made.bins().head(class_of(96 + RUN_OVERHEAD)) = BlockHeader::at(0) };
+            }),
+        ];
+        for (what, damage) in damaged {
+            let mut made = made();
+            damage(&mut made);
+            assert!(!made.bins().agree(), "{what}");
+        }
+    }
+
+    #[test]
+    fn the_first_list_that_is_sure_to_have_a_block_is_taken_from_and_left_as_it_was() {
+        let mut made = made();
+        let (third, large) = (made.block(300), made.block(400));
+        // Its own list's blocks may be smaller: what is rounded up past it is taken of the next.
+        assert_eq!(made.bins().take(8192 - 16), Some(large));
+        assert_eq!((made.bins().take(8192 - 16), made.bins().agree()), (None, true));
+        assert_eq!((made.bins().take(96), made.bins().agree()), (Some(third), true));
+        let second = made.block(200);
+        assert_eq!(made.bins().take_among(96), Some(second));
+        assert_eq!(made.bins().take_among(112), None);
+        let first = made.block(100);
+        // SAFETY: the last one of its list.
+        unsafe { made.bins().remove(first, 96) };
+        assert!(made.bins().agree() && made.bins().groups == 0 && made.bins().held == [0; GROUPS]);
+        assert_eq!(made.bins().take(0), None);
+        assert_eq!(made.bins().take(MAX_RUN * 64), None, "no run is as long");
+    }
+
+    #[test]
+    fn a_block_in_the_midst_of_a_list_is_taken_out_of_it() {
+        let mut made = made();
+        let [first, second, third] = [100, 200, 300].map(|word| made.block(word));
+        // SAFETY: it is in that list.
+        unsafe { made.bins().remove(second, 96) };
+        // SAFETY: both are free.
+        assert_eq!(unsafe { (third.links().0, first.links().1) }, (first, third));
+        assert!(made.bins().agree());
+        // One grows into another list, one within its own.
+        Seal::<false>(0).set_free_still(third, 512, false);
+        // SAFETY: it is free, in the list of its old size.
+        unsafe { made.bins().grown(third, 96, 512) };
+        assert_eq!((made.bins().take(480), made.bins().agree()), (Some(third), true));
+        let large = made.add(600, 1024);
+        Seal::<false>(0).set_free_still(large, 1040, false);
+        // SAFETY: as above.
+        unsafe { made.bins().grown(large, 1024, 1040) };
+        assert_eq!((made.bins().agree(), made.bins().take_among(1040)), (true, Some(large)));
+        assert_eq!((made.bins().take_among(96), made.bins().take_among(96)), (Some(first), None));
+    }
+
+    #[test]
+    fn at_most_16_blocks_of_a_list_are_looked_at() {
+        let mut made = Made::new();
+        // Of one class: 1024 and 1040 bytes with what a run has beside; the larger one is in first.
+        assert_eq!(class_of(1040 + RUN_OVERHEAD), class_of(1024 + RUN_OVERHEAD));
+        let large = made.add(0, 1040);
+        (1..16).for_each(|n| _ = made.add(8 * n, 1024));
+        assert_eq!(made.bins().take_among(1040), Some(large), "the sixteenth");
+        made.add(0, 1040);
+        (1..17).for_each(|n| _ = made.add(1024 + 8 * n, 1024));
+        assert_eq!(made.bins().take_among(1040), None, "one more is before it");
+        assert!(made.bins().take_among(1024).is_some());
+    }
 
     #[test]
     fn whole_runs_begin_classes() {
@@ -305,6 +449,9 @@ mod tests {
             assert_eq!(class_from(gross), class_of(gross), "{pages}");
             assert_ne!(class_of(gross), class_of(gross - 16));
         }
+        // 113 lists for four pages: sixteen steps of 16 bytes, and as many for each power of two from 2^8 to 2^13.
+        assert_eq!([0, 256, 4096, 4 * 4096].map(class_of), [0, 16, 80, 112]);
+        assert_eq!(Bins::bytes(4 * 4096), 8 + 8 * GROUPS + 8 * 113);
     }
 
     proptest! {

@@ -73,3 +73,57 @@ extern "C" fn parent() {
 extern "C" fn child() {
     after(true);
 }
+
+#[cfg(test)]
+mod tests {
+    use lookaside_machine::{PageSize, Partition};
+
+    use super::super::options::HeapOptions;
+    use super::*;
+
+    fn heap() -> SharedHeap {
+        let color = Partition { name: "a".into(), pages: Some(1), contiguous_pages: 1, shares: Vec::new() };
+        let options = HeapOptions {
+            page_size: PageSize::K4,
+            levels: Vec::new(),
+            colors: vec![color],
+            bookkeeping: None,
+            checked: false,
+            locked: false,
+            runs_as_asked: false,
+        };
+        SharedHeap::new(&options).expect("a heap")
+    }
+
+    #[test]
+    fn heaps_are_known_from_their_begin_to_their_end_and_live_on_in_both_processes() {
+        let [first, second] = [heap(), heap()];
+        let known = || {
+            let mut found = [false; 2];
+            with(|heaps| found = [&first, &second].map(|heap| heaps.contains(&(std::ptr::from_ref(heap) as usize))));
+            found
+        };
+        assert_eq!(known(), [false, false]);
+        add(&first);
+        add(&second);
+        assert_eq!(known(), [true, true]);
+        // SAFETY: the child calls a heap, which nobody else is in, and ends.
+        let child = unsafe { libc::fork() };
+        let works = || [&first, &second].iter().all(|heap| !heap.malloc(1, 0).is_null());
+        if child == 0 {
+            // SAFETY: a child that hangs is ended by the system.
+            unsafe {
+                libc::alarm(20);
+                libc::_exit(i32::from(!works()));
+            }
+        }
+        let mut status = -1;
+        // SAFETY: the child made above.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+        assert_eq!((status, works()), (0, true));
+        remove(&first);
+        assert_eq!(known(), [false, true]);
+        remove(&second);
+        assert_eq!(known(), [false, false]);
+    }
+}

@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::bins::MAX_RUN;
 use super::block::{block_size, ALIGNMENT, MIN_BLOCK, RUN_OVERHEAD};
@@ -32,7 +32,11 @@ const FRONT: usize = 4096;
 #[derive(Debug)]
 pub struct GrowingHeap {
     state: AtomicU32,
+    lock: UnsafeCell<libc::pthread_mutex_t>,
+    /// Used by who holds the lock alone.
     inner: UnsafeCell<Inner>,
+    /// First byte of the area, and the byte after the last. Known once the heap is ready; nobody needs the lock for it.
+    area: [AtomicUsize; 2],
     outside: AtomicU64,
     outside_bytes: AtomicU64,
 }
@@ -44,7 +48,6 @@ const READY: u32 = 2;
 
 #[derive(Debug)]
 struct Inner {
-    lock: libc::pthread_mutex_t,
     pool: *mut ColorPool,
     /// In memory of its own, which is touched when the heap grows.
     picker: *mut Picker,
@@ -75,7 +78,6 @@ impl GrowingHeap {
     #[allow(clippy::new_without_default)]
     pub const fn new() -> Self {
         let inner = Inner {
-            lock: libc::PTHREAD_MUTEX_INITIALIZER,
             pool: null_mut(),
             picker: null_mut(),
             shift: 12,
@@ -88,7 +90,9 @@ impl GrowingHeap {
         };
         Self {
             state: AtomicU32::new(NEW),
+            lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
             inner: UnsafeCell::new(inner),
+            area: [const { AtomicUsize::new(0) }; 2],
             outside: AtomicU64::new(0),
             outside_bytes: AtomicU64::new(0),
         }
@@ -114,6 +118,8 @@ impl GrowingHeap {
                 if let Err(why) = line().ok_or("no partition is named").and_then(|line| inner.make(line)) {
                     complain(why);
                 }
+                self.area[0].store(inner.start, Ordering::Relaxed);
+                self.area[1].store(inner.end, Ordering::Relaxed);
                 self.state.store(READY, Ordering::Release);
             }
         }
@@ -122,9 +128,9 @@ impl GrowingHeap {
     fn with<T>(&self, what: impl FnOnce(&mut Inner) -> T) -> T {
         // SAFETY: a mutex that never moves; behind it nobody else uses the heap.
         unsafe {
-            libc::pthread_mutex_lock(&raw mut (*self.inner.get()).lock);
+            libc::pthread_mutex_lock(self.lock.get());
             let done = what(&mut *self.inner.get());
-            libc::pthread_mutex_unlock(&raw mut (*self.inner.get()).lock);
+            libc::pthread_mutex_unlock(self.lock.get());
             done
         }
     }
@@ -225,25 +231,24 @@ impl GrowingHeap {
     /// Waits until nobody is in a call, and keeps it so.
     pub fn before_fork(&self) {
         // SAFETY: as in `with`.
-        unsafe { libc::pthread_mutex_lock(&raw mut (*self.inner.get()).lock) };
+        unsafe { libc::pthread_mutex_lock(self.lock.get()) };
     }
 
     /// Lets calls in again, in the parent or in the child.
     pub fn after_fork(&self, child: bool) {
         // SAFETY: as in `with`; the child has one thread, which the lock does not know.
         unsafe {
-            let lock = &raw mut (*self.inner.get()).lock;
             if child {
-                lock.write(libc::PTHREAD_MUTEX_INITIALIZER);
+                self.lock.get().write(libc::PTHREAD_MUTEX_INITIALIZER);
             } else {
-                libc::pthread_mutex_unlock(lock);
+                libc::pthread_mutex_unlock(self.lock.get());
             }
         }
     }
 
     fn is_inside(&self, at: *mut u8) -> bool {
-        // SAFETY: these two never change once the heap is ready, and who has a pointer saw it ready.
-        let (start, end) = unsafe { ((*self.inner.get()).start, (*self.inner.get()).end) };
+        // Who has a pointer saw the heap ready.
+        let [start, end] = [0, 1].map(|at: usize| self.area[at].load(Ordering::Relaxed));
         (start..end).contains(&(at as usize))
     }
 }
@@ -415,4 +420,34 @@ unsafe fn end_outside(at: *mut u8) -> Result<(), BadFree> {
         libc::munmap(front.map as *mut c_void, front.map_bytes);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn areas_are_tried_from_the_largest_to_a_gibibyte() {
+        assert_eq!(AREA_BYTES, [4 << 40, 256 << 30, 16 << 30, 1 << 30]);
+        assert_eq!((GROW_PAGES << 12, PATIENCE_PAGES << 12, OPEN_BYTES), (1 << 20, 256 << 20, 64 * 1024 * 1024));
+    }
+
+    /// What was never an allocation has no front: the mark is of the address.
+    #[test]
+    fn a_mark_is_of_its_address_alone() {
+        let marks = [0, FRONT, 2 * FRONT, 1 << 46].map(mark_of);
+        assert!(marks.iter().enumerate().all(|(at, mark)| !marks[..at].contains(mark)), "{marks:x?}");
+        assert_eq!(mark_of(0x7f00_1234_5000), 0x6c6f_106b_7347_3964);
+        let (at, other) = (outside(1, 100), outside(1, 100));
+        // SAFETY: both are allocations; one's mark in front of the other is none of its own, and is put back.
+        unsafe {
+            let front = at.cast::<Front>().sub(1);
+            let own = *front;
+            assert_eq!((own.mark, own.bytes), (mark_of(at as usize), own.map + own.map_bytes - at as usize));
+            front.write(*other.cast::<Front>().sub(1));
+            assert_eq!(end_outside(at), Err(BadFree::Foreign));
+            front.write(own);
+            assert_eq!((end_outside(at), end_outside(other)), (Ok(()), Ok(())));
+        }
+    }
 }

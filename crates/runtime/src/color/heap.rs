@@ -1,5 +1,6 @@
 //! A coloured heap's memory: pages of each colour, and all bookkeeping in pages of its own.
 
+use std::cell::UnsafeCell;
 use std::ptr::{null_mut, NonNull};
 
 use lookaside_machine::Partition;
@@ -15,7 +16,8 @@ use super::runs::{RunEntry, RunTable};
 /// The first page of the bookkeeping.
 #[repr(C)]
 struct Root {
-    lock: libc::pthread_mutex_t,
+    /// Others wait for it while its owner has the rest to itself.
+    lock: UnsafeCell<libc::pthread_mutex_t>,
     colors: usize,
     runs: RunTable,
     page_shift: u32,
@@ -109,7 +111,7 @@ impl Heap {
                 let at = pieces.next(page_bytes)? as *mut RunEntry;
                 (*runs).add(at, all.iter().map(|run| RunEntry::new(run, area.shift)));
             }
-            init_lock(std::ptr::addr_of_mut!((*root).lock))?;
+            init_lock((*root).lock.get())?;
         }
         let secret = secret();
         for color in 0..options.colors.len() {
@@ -135,10 +137,10 @@ impl Heap {
         unsafe { self.root.as_ref() }
     }
 
-    /// Its lock, for those that share it.
-    pub(crate) fn lock(&self) -> *mut libc::pthread_mutex_t {
-        // SAFETY: as above; a pointer into it.
-        unsafe { std::ptr::addr_of_mut!((*self.root.as_ptr()).lock) }
+    /// Its lock, for those that share it: where it stays as long as the heap.
+    pub(crate) fn lock(&self) -> NonNull<libc::pthread_mutex_t> {
+        // SAFETY: a field of what is not null.
+        unsafe { NonNull::new_unchecked(self.root().lock.get()) }
     }
 
     pub(crate) fn colors(&self) -> u32 {
@@ -420,4 +422,26 @@ fn secret() -> u64 {
     // SAFETY: a buffer of that size. Where the system gives none the address of the stack must do.
     unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), libc::GRND_NONBLOCK) };
     (u64::from_ne_bytes(bytes) ^ bytes.as_ptr() as u64) | 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_lies_whole_in_a_page_behind_the_one_before_or_in_the_next() {
+        let pages = [5, 9, 7];
+        let mut pieces = Pieces { pages: pages.iter(), shift: 12, at: 0, left: 0 };
+        let mut next = |bytes| pieces.next(bytes).map_err(|error| error.to_string());
+        assert_eq!([next(2048), next(2040), next(8)], [5 << 12, (5 << 12) + 2048, (5 << 12) + 4088].map(Ok));
+        assert_eq!([next(8), next(4096)], [9 << 12, 7 << 12].map(Ok), "what is left of a page is not gone back to");
+        assert_eq!(next(1), Err("too few pages for the bookkeeping".into()));
+    }
+
+    #[test]
+    fn secrets_are_odd_and_any_other_bit_is_as_often_set_as_not() {
+        let secrets: Vec<u64> = (0..256).map(|_| secret()).collect();
+        let (any, all) = secrets.iter().fold((0, !0), |(any, all), secret| (any | secret, all & secret));
+        assert_eq!((any, all), (!0, 1));
+    }
 }

@@ -194,3 +194,136 @@ impl Picks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lookaside_machine::{IndexFn, PageSize, Share};
+
+    use super::*;
+
+    /// Four sets of four ways, one page after the other.
+    fn level() -> ColorLevel {
+        ColorLevel { name: "l1".into(), sets: 4, ways: 4, index: IndexFn::Linear }
+    }
+
+    fn partition(pages: Option<u64>, contiguous_pages: u64, sets: &[u32], ways: Option<u32>) -> Partition {
+        let shares = vec![Share { level: "l1".into(), sets: sets.to_vec(), ways }];
+        Partition { name: "a".into(), pages, contiguous_pages, shares }
+    }
+
+    fn options(colors: Vec<Partition>) -> HeapOptions {
+        HeapOptions {
+            page_size: PageSize::K4,
+            levels: vec![level()],
+            colors,
+            bookkeeping: None,
+            checked: false,
+            locked: false,
+            runs_as_asked: false,
+        }
+    }
+
+    fn any_pages() -> Partition {
+        Partition { name: "own".into(), contiguous_pages: 1, ..Partition::default() }
+    }
+
+    #[test]
+    fn a_heap_has_1_to_256_colours() {
+        for colors in [0, 257] {
+            let many = options(vec![partition(Some(1), 1, &[1], Some(4)); colors]);
+            let refused = lay_out(&many, &any_pages()).expect_err("no such heap");
+            assert_eq!(refused, HeapError::Asked(format!("{colors} colours; a heap has 1 to 256")));
+        }
+        let most = lay_out(&options(vec![partition(Some(1), 1, &[1], None); 256]), &any_pages()).expect("a layout");
+        assert_eq!(most.runs.iter().map(|run| run.color).collect::<Vec<_>>(), (0..256).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pools_lie_whole_in_pages_one_after_another() {
+        let pages = |pool_bytes: &[usize]| pages_of(pool_bytes, 4096);
+        assert_eq!(pages(&[]), 0);
+        assert_eq!(pages(&[1]), 1);
+        assert_eq!(pages(&[2048, 2048]), 1, "to the last byte");
+        assert_eq!(pages(&[2048, 2049]), 2);
+        assert_eq!(pages(&[1, 1, 4096, 1]), 3, "nothing goes back to a page that was left");
+        assert_eq!(pages(&[1000; 9]), 3);
+    }
+
+    /// Every fourth page is a run of its own: they are found in the second area that is tried, of 2^18 pages. For their
+    /// table the heap needs 128 pages, one for its pool and one for the rest.
+    #[test]
+    fn a_heap_has_up_to_32768_runs() {
+        let of = |pages| lay_out(&options(vec![partition(Some(pages), 1, &[2], None)]), &any_pages());
+        let most = of(1 << 15).expect("as many as there may be");
+        assert_eq!((most.runs.len(), most.control.len(), most.area.pages), (1 << 15, 130, 1 << 18));
+        assert!(most.runs.iter().all(|run| (run.pages, run.color, run.vpn % 4) == (1, 0, 2)));
+        assert!(most.runs.windows(2).all(|pair| pair[0].vpn + 4 == pair[1].vpn));
+        let refused = of((1 << 15) + 1).expect_err("one more");
+        let why = "32769 runs of contiguous pages; a heap has at most 32768";
+        assert_eq!(refused, HeapError::Asked(why.into()));
+    }
+
+    /// Four pages that follow each other, of two colours: two runs.
+    #[test]
+    fn contiguous_pages_of_a_colour_are_one_run() {
+        let halves = [[0, 1], [2, 3]].map(|sets| partition(Some(2), 2, &sets, Some(1)));
+        let found = lay_out(&options(halves.to_vec()), &any_pages()).expect("a layout");
+        let first = found.area.first_vpn();
+        let run = |vpn, color| ColorRun { vpn, pages: 2, color };
+        assert_eq!(found.runs, [run(first, 0), run(first + 2, 1)]);
+        // Four rows of a page follow each other: one run, or as they were asked for.
+        let rows = |runs_as_asked| {
+            let all = options(vec![partition(Some(4), 1, &[0, 1, 2, 3], Some(1))]);
+            let found = lay_out(&HeapOptions { runs_as_asked, ..all }, &any_pages()).expect("a layout");
+            found.runs.iter().map(|run| run.pages).collect::<Vec<u64>>()
+        };
+        assert_eq!((rows(false), rows(true)), (vec![4], vec![1; 4]));
+    }
+
+    /// Pages picked of an area of so many, from page 100 on, of which some are taken already; whether an error is for
+    /// good.
+    fn picked(pages: usize, taken: &[usize], wanted: &Partition) -> Result<Vec<u64>, (bool, String)> {
+        let mut picks = Picks { from: 100, taken: vec![false; pages], period: 4 };
+        taken.iter().for_each(|&page| picks.taken[page] = true);
+        let found = picks.of(&[level()], wanted);
+        if let Ok(vpns) = &found {
+            let of_all = (0..pages).filter(|page| picks.taken[*page] && !taken.contains(page));
+            assert!(vpns.iter().map(|vpn| *vpn as usize - 100).eq(of_all), "what is picked is taken");
+        }
+        found.map_err(|short| match short {
+            Short::Never(why) => (true, why),
+            Short::Here(why) => (false, why),
+        })
+    }
+
+    #[test]
+    fn a_run_that_lies_in_no_two_periods_lies_nowhere() {
+        let wanted = partition(Some(2), 2, &[0, 2], Some(4));
+        let refused = |for_good| Err((for_good, "a: no 2 contiguous pages lie in its sets".to_string()));
+        assert_eq!(picked(12, &[], &wanted), refused(false), "two periods and twice the run");
+        assert_eq!(picked(13, &[], &wanted), refused(true));
+        assert_eq!(picked(13, &[5], &wanted), refused(false), "another colour may be in the way");
+    }
+
+    /// Page 100 lies in set 0, as each fourth after it; a set gives no more pages than its ways.
+    #[test]
+    fn pages_are_looked_for_until_two_periods_have_none() {
+        let wanted = partition(Some(5), 1, &[0], Some(4));
+        let refused = |for_good| Err((for_good, "a: 4 of 5 pages lie in its sets".to_string()));
+        assert_eq!(picked(21, &[], &wanted), refused(false), "8 pages after the last");
+        assert_eq!(picked(22, &[], &wanted), refused(true));
+        assert_eq!(picked(40, &[], &wanted), refused(true));
+        let four = |pages| picked(pages, &[], &partition(Some(4), 1, &[0], Some(4)));
+        assert_eq!((four(13), four(40)), (Ok(vec![100, 104, 108, 112]), Ok(vec![100, 104, 108, 112])));
+        assert_eq!(four(12), Err((false, "a: 3 of 4 pages lie in its sets".into())));
+        // What another has is no reason to give up.
+        let taken: Vec<usize> = (0..40).step_by(4).collect();
+        assert_eq!(picked(48, &taken, &partition(Some(2), 1, &[0], Some(4))), Ok(vec![140, 144]));
+        assert_eq!(picked(48, &[], &partition(None, 1, &[1], Some(2))), Ok(vec![101, 105]), "all that there are");
+        assert_eq!(
+            picked(48, &[], &partition(None, 1, &[1], None)),
+            Err((true, "a: has sets without a number of ways: say how many pages it has".into()))
+        );
+        assert_eq!(picked(48, &[], &partition(Some(3), 2, &[1, 2], None)), Ok(vec![101, 102, 105]));
+    }
+}

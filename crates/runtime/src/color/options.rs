@@ -33,8 +33,8 @@ impl HeapOptions {
     /// neighbours in the same. The bookkeeping lies in set 0; with R = 0 in the last, beside that colour.
     ///
     /// # Errors
-    /// There is no level, or R is more than M, or so many runs do not exist, as where R is no multiple of the pages that
-    /// the level coalesces; then the nearest R for which they do is named.
+    /// There is no level, or R is more than M, or so many runs do not exist, as where R is no multiple of the pages
+    /// that the level coalesces; then the nearest R for which they do is named.
     pub fn paper(page_size: PageSize, levels: Vec<ColorLevel>, reserved_sets: u32) -> Result<Self, HeapError> {
         let Some(level) = levels.first() else { return Err(HeapError::Asked("there is no level to colour".into())) };
         let (sets, ways) = (level.sets, level.ways);
@@ -114,4 +114,84 @@ fn left(all: &[Partition], level: &ColorLevel) -> Vec<Share> {
     let share = |(ways, sets): (usize, Vec<u32>)| Share { level: level.name.clone(), sets, ways: Some(ways as u32) };
     // A share of no ways keeps the level bound where nothing is left.
     sets.into_iter().enumerate().filter(|(_, sets)| !sets.is_empty()).map(share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_machine::IndexFn;
+
+    use super::*;
+
+    fn level(name: &str, sets: u32, ways: u32) -> ColorLevel {
+        ColorLevel { name: name.into(), sets, ways, index: IndexFn::Linear }
+    }
+
+    fn share(level: &str, sets: &[u32], ways: Option<u32>) -> Share {
+        Share { level: level.into(), sets: sets.to_vec(), ways }
+    }
+
+    fn partition(name: &str, shares: Vec<Share>) -> Partition {
+        Partition { name: name.into(), pages: Some(1), contiguous_pages: 1, shares }
+    }
+
+    fn file(levels: Vec<ColorLevel>, partitions: Vec<Partition>) -> Partitions {
+        Partitions { machine: "m".into(), page_size: PageSize::K4, levels, partitions }
+    }
+
+    /// Of four sets of four ways one has two of them left, one none, and two all.
+    #[test]
+    fn the_rest_of_a_level_is_a_share_for_each_number_of_ways_that_is_left() {
+        let all = [
+            partition("a", vec![share("l1", &[0, 1], Some(2)), share("l2", &[2], None)]),
+            partition("b", vec![share("l1", &[1], None)]),
+        ];
+        let of = |ways: u32, sets: &[u32]| share("l1", sets, Some(ways));
+        assert_eq!(left(&all, &level("l1", 4, 4)), [of(0, &[1]), of(2, &[0]), of(4, &[2, 3])]);
+        assert_eq!(left(&[], &level("l1", 4, 4)), [of(4, &[0, 1, 2, 3])]);
+    }
+
+    #[test]
+    fn the_heap_itself_is_bound_where_all_partitions_are() {
+        let both = |ways| vec![share("l1", &[0], Some(1)), share("all", &[0], Some(ways))];
+        let bound = |partitions: Vec<Partition>| {
+            let levels = vec![level("l1", 4, 4), level("all", 1, 8), level("l2", 16, 4)];
+            let own = HeapOptions::of(&file(levels, partitions)).bookkeeping;
+            own.map(|own| own.shares.into_iter().map(|share| (share.level, share.sets, share.ways)).collect::<Vec<_>>())
+        };
+        let l1 = [("l1".to_string(), vec![0], Some(2)), ("l1".to_string(), vec![1, 2, 3], Some(4))];
+        let one = |ways| ("all".to_string(), vec![0], Some(ways));
+        // A level of one set, as far as it is not promised to more than it holds; never one that one of them is not
+        // bound by.
+        assert_eq!(bound(vec![partition("a", both(4)), partition("b", both(3))]), Some([&l1[..], &[one(1)]].concat()));
+        assert_eq!(bound(vec![partition("a", both(4)), partition("b", both(5))]), Some(l1.to_vec()));
+        assert_eq!(bound(vec![partition("a", both(4)), partition("b", vec![share("l2", &[3], None)])]), None);
+        // Its own partition counts, whatever it has, and is no colour.
+        let own = partition(BOOKKEEPING, vec![share("l1", &[3], None)]);
+        let file = file(vec![level("l1", 4, 4)], vec![own.clone(), partition("a", vec![share("l1", &[0], Some(4))])]);
+        let options = HeapOptions::of(&file);
+        assert_eq!((options.bookkeeping, options.colors), (Some(own), file.partitions[1..].to_vec()));
+    }
+
+    #[test]
+    fn the_papers_colours_are_sets_first_then_rows() {
+        let paper = |reserved| HeapOptions::paper(PageSize::K4, vec![level("l1", 4, 2)], reserved).expect("colours");
+        let options = paper(2);
+        let of = |options: &HeapOptions| {
+            let color = |color: &Partition| (color.name.clone(), color.pages, color.contiguous_pages);
+            options.colors.iter().map(color).collect::<Vec<_>>()
+        };
+        let color = |name: &str, pages, contiguous| (name.to_string(), Some(pages), contiguous);
+        let expected = [color("set 2", 2, 1), color("set 3", 2, 1), color("row 0", 2, 2), color("row 1", 2, 2)];
+        assert_eq!(of(&options), expected);
+        assert_eq!(options.colors[0].shares, [share("l1", &[2], Some(2))]);
+        assert_eq!(options.colors[2].shares, [share("l1", &[0, 1], Some(1))]);
+        let own = |options: HeapOptions| options.bookkeeping.expect("its own").shares;
+        assert_eq!(own(options), [share("l1", &[0], None)]);
+        // No rows without reserved sets, and no sets where all are.
+        assert_eq!(of(&paper(0)).len(), 4);
+        assert_eq!(own(paper(0)), [share("l1", &[3], None)]);
+        assert_eq!(of(&paper(4)), [color("row 0", 4, 4), color("row 1", 4, 4)]);
+        let none = HeapOptions::paper(PageSize::K4, Vec::new(), 1).expect_err("no level");
+        assert_eq!(none, HeapError::Asked("there is no level to colour".into()));
+    }
 }

@@ -156,7 +156,7 @@ impl Picker {
 
 #[cfg(test)]
 mod tests {
-    use super::Picker;
+    use super::{LevelRoom, Picker};
     use lookaside_machine::{ColorLevel, IndexFn, Partition, Share};
     use proptest::prelude::*;
 
@@ -178,6 +178,22 @@ mod tests {
         } else {
             vec![Share { level: level.name.clone(), sets, ways }]
         }
+    }
+
+    /// However many ways a share has: it never has any number of pages.
+    #[test]
+    fn a_set_of_many_ways_has_a_room_that_ends() {
+        let room = |ways| {
+            let mut level = LevelRoom::NONE;
+            level.set_room(0, 0, ways)?;
+            Some(level.room[0])
+        };
+        let most = u16::MAX - 1;
+        assert_eq!([1, 65_533, 65_534].map(|ways| room(Some(ways))), [1, most - 1, most].map(Some));
+        assert_eq!([65_535, 65_536, u32::MAX].map(|ways| room(Some(ways))), [Some(most); 3]);
+        assert_eq!(room(None), Some(u16::MAX));
+        let mut level = LevelRoom::NONE;
+        assert_eq!([level.set_room(0, 1, Some(1)), level.set_room(1, 1, Some(1))], [None; 2], "there is one set");
     }
 
     proptest! {

@@ -405,32 +405,4 @@ impl ColorPool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{BadFree, ColorPool};
-    use proptest::prelude::*;
-
-    proptest! {
-        /// What is found right in one step is what is found right step by step.
-        #[test]
-        fn a_plain_pointer_has_no_fault(
-            offset in 0usize..600, size in prop_oneof![0u64..40, any::<u64>()], flags in 0u64..8, high in prop_oneof![4 => Just(0u64), 1 => any::<u64>()]
-        ) {
-            let mut memory = [0u128; 32]; // aligned to 16
-            let mut bins = vec![0u64; ColorPool::bytes(4096) / 8];
-            let pool = bins.as_mut_ptr().cast::<ColorPool>();
-            let start = memory.as_mut_ptr() as usize;
-            let at = (start + offset) as *mut u8;
-            // SAFETY: a pool's bytes; its memory is written to within its ends.
-            let (plain, fault) = unsafe {
-                ColorPool::init(pool, 4096, 0);
-                ((*pool).low, (*pool).high) = (start + 16, start + std::mem::size_of_val(&memory));
-                if (16..512).contains(&offset) {
-                    at.sub(8).cast::<u64>().write_unaligned(size.wrapping_mul(16) & (u64::MAX >> 16) | flags | high << 48);
-                }
-                ((*pool).is_plain(at), (*pool).check_pointer::<false>(at))
-            };
-            prop_assert_eq!(plain, fault.is_ok(), "{:?}", fault);
-            prop_assert!((16..512).contains(&offset) || fault == Err(BadFree::Foreign));
-        }
-    }
-}
+mod tests;

@@ -131,3 +131,53 @@ impl Drop for ReservedPages {
         unsafe { libc::munmap(self.map.as_ptr().cast(), self.map_bytes) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_area_begins_at_a_multiple_of_what_was_asked_for_and_is_given_back() {
+        for (pages, shift, align) in [(64, 12, 64), (100, 12, 1), (3, 21, 16)] {
+            let area = ReservedPages::reserve(pages, shift, align).expect("addresses");
+            let start = area.first_vpn() << shift;
+            assert_eq!((area.ends(), area.first_vpn() % align), ((start, start + (pages << shift)), 0));
+            assert_eq!(area.are_huge(), shift == 21);
+        }
+        // Where one was the next may be, once it has ended. Other tests ask for addresses too.
+        let starts: Vec<u64> =
+            (0..100).map(|_| ReservedPages::reserve(64, 12, 1).expect("addresses").first_vpn()).collect();
+        assert!(starts.windows(2).any(|pair| pair[0] == pair[1]), "none was given back");
+    }
+
+    #[test]
+    fn more_pages_than_there_are_addresses_are_refused() {
+        let refused =
+            |pages, align| ReservedPages::reserve(pages, 12, align).map(|_| ()).expect_err("none").to_string();
+        for (pages, align) in [(1 << 52, 1), (1 << 60, 1), (1, 1 << 52), (u64::MAX >> 12, 1)] {
+            assert_eq!(refused(pages, align), format!("{pages} pages are more than there are addresses"));
+        }
+        assert!(refused(1 << 50, 1)
+            .ends_with("bytes of addresses cannot be reserved: Cannot allocate memory (os error 12)"));
+    }
+
+    #[test]
+    fn what_is_opened_can_be_used_and_what_is_guarded_cannot() {
+        let area = ReservedPages::reserve(8, 12, 1).expect("addresses");
+        let rights = |page: u64| {
+            let at = (area.first_vpn() + page) << 12;
+            let vmas = lookaside_host::Process::own().maps().expect("its mappings");
+            vmas.into_iter().find(|vma| vma.start <= at && at < vma.end).map(|vma| vma.rights)
+        };
+        let all = || (0..8).map(|page| rights(page).expect("it is mapped")).collect::<Vec<_>>().join(" ");
+        assert_eq!(all(), "---p ---p ---p ---p ---p ---p ---p ---p");
+        area.open(area.first_vpn() + 2, 3, false).expect("memory");
+        assert_eq!(all(), "---p ---p rw-p rw-p rw-p ---p ---p ---p");
+        area.guard(area.first_vpn() + 3, 1, true).expect("a guard");
+        assert_eq!(all(), "---p ---p rw-p ---p rw-p ---p ---p ---p");
+        area.guard(area.first_vpn() + 3, 1, false).expect("no guard");
+        assert_eq!(all(), "---p ---p rw-p rw-p rw-p ---p ---p ---p");
+        let nowhere = area.guard(1 << 40, 1, true).map_err(|error| error.to_string());
+        assert_eq!(nowhere, Err("a guard page cannot be set: Cannot allocate memory (os error 12)".into()));
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::UnsafeCell;
+use std::ptr::NonNull;
 
 use super::colored_heap::{aligned, calloc};
 use super::error::HeapError;
@@ -17,8 +18,9 @@ use super::pool::{BadFree, ColorStats};
 #[derive(Debug)]
 pub struct SharedHeap {
     heap: UnsafeCell<Heap>,
-    /// Its callers see to it themselves that there is one at a time.
-    alone: bool,
+    /// In the heap's bookkeeping; `None`: its callers see to it themselves that there is one at a time. Kept beside the
+    /// heap, as nobody may look at that before the lock is theirs.
+    lock: Option<NonNull<libc::pthread_mutex_t>>,
 }
 
 // SAFETY: the heap is only used by who holds its lock.
@@ -32,7 +34,9 @@ impl SharedHeap {
     /// # Errors
     /// As there.
     pub fn new(options: &HeapOptions) -> Result<Self, HeapError> {
-        Ok(Self { heap: UnsafeCell::new(Heap::new(options)?), alone: false })
+        let heap = Heap::new(options)?;
+        let lock = Some(heap.lock());
+        Ok(Self { heap: UnsafeCell::new(heap), lock })
     }
 
     /// The same without a lock.
@@ -43,28 +47,24 @@ impl SharedHeap {
     /// # Safety
     /// Whoever calls sees to it that no two threads are in calls of the heap at once.
     pub(crate) unsafe fn without_lock(options: &HeapOptions) -> Result<Self, HeapError> {
-        Ok(Self { heap: UnsafeCell::new(Heap::new(options)?), alone: true })
+        Ok(Self { heap: UnsafeCell::new(Heap::new(options)?), lock: None })
     }
 
     fn with<T>(&self, what: impl FnOnce(&mut Heap) -> T) -> T {
-        struct HeapUnlock(*mut libc::pthread_mutex_t);
+        struct HeapUnlock(NonNull<libc::pthread_mutex_t>);
         impl Drop for HeapUnlock {
             fn drop(&mut self) {
                 // SAFETY: locked below, by this thread.
-                unsafe { libc::pthread_mutex_unlock(self.0) };
+                unsafe { libc::pthread_mutex_unlock(self.0.as_ptr()) };
             }
         }
-        if self.alone {
-            // SAFETY: the contract of `without_lock`.
-            return what(unsafe { &mut *self.heap.get() });
-        }
-        // SAFETY: the mutex was made with the heap and stays where it is; behind it nobody else uses the heap.
-        unsafe {
-            let lock = (*self.heap.get()).lock();
-            libc::pthread_mutex_lock(lock);
-            let _unlock = HeapUnlock(lock);
-            what(&mut *self.heap.get())
-        }
+        let _unlock = self.lock.map(|lock| {
+            // SAFETY: the mutex was made with the heap and stays where it is.
+            unsafe { libc::pthread_mutex_lock(lock.as_ptr()) };
+            HeapUnlock(lock)
+        });
+        // SAFETY: behind the lock nobody else uses the heap, nor without one by the contract of `without_lock`.
+        what(unsafe { &mut *self.heap.get() })
     }
 
     /// Number of colours.
@@ -179,20 +179,22 @@ impl SharedHeap {
 
     /// Waits until nobody is in a call, and keeps it so.
     pub fn before_fork(&self) {
-        // SAFETY: the mutex was made with the heap.
-        unsafe { libc::pthread_mutex_lock((*self.heap.get()).lock()) };
+        if let Some(lock) = self.lock {
+            // SAFETY: the mutex was made with the heap.
+            unsafe { libc::pthread_mutex_lock(lock.as_ptr()) };
+        }
     }
 
     /// Lets calls in again; `child`: in the new process, whose one thread is not the owner that the lock knows.
     pub fn after_fork(&self, child: bool) {
+        let Some(lock) = self.lock else { return };
         // SAFETY: as above; the child has no other thread.
         unsafe {
-            let lock = (*self.heap.get()).lock();
             if child {
                 // It worked when the heap was made; a mutex needs nothing else.
-                let _ = super::heap::init_lock(lock);
+                let _ = super::heap::init_lock(lock.as_ptr());
             } else {
-                libc::pthread_mutex_unlock(lock);
+                libc::pthread_mutex_unlock(lock.as_ptr());
             }
         }
     }

@@ -109,6 +109,17 @@ mod tests {
     }
 
     #[test]
+    fn sets_in_a_row_with_the_same_room_are_one_range() {
+        let mut file = file(vec![9, 2, 1, 3], Some(2), None);
+        let level = file.partitions[0].shares[0].level.clone();
+        let share = |sets: &[u32], ways| Share { level: level.clone(), sets: sets.to_vec(), ways };
+        file.partitions[0].shares.extend([share(&[10], Some(3)), share(&[11, 12], None), share(&[14], None)]);
+        let line = spec(&file, "p").expect("a line");
+        assert_eq!(line.split('/').nth(1), Some("1-3=2,9-9=2,10-10=3,11-12=*,14-14=*"));
+        assert!(line.starts_with("12;-;") && line.matches(';').count() == 2, "the other level is not bound: {line}");
+    }
+
+    #[test]
     fn unknown_partitions_are_named() {
         assert_eq!(spec(&file(vec![1], None, None), "q"), Err("\"q\" is no partition; known: p".into()));
         assert_eq!(spec(&file(vec![1, 2, 3, 9], Some(2), Some(7)), "p").expect("a line").split(';').nth(1), Some("7"));

@@ -213,3 +213,122 @@ impl OutputReader<'_> {
         self.said
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::io::Write;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// A metric that notes the lines that it is shown, and reads those that are numbers.
+    fn noting(seen: &Rc<RefCell<Vec<String>>>) -> Metric {
+        let seen = Rc::clone(seen);
+        let read = Box::new(move |line: &str| {
+            seen.borrow_mut().push(line.to_string());
+            match line {
+                "bad" => Err("no number".to_string()),
+                _ => Ok(line.parse().ok()),
+            }
+        });
+        Metric::Output { name: "number".into(), read }
+    }
+
+    fn reader(pipe: Option<std::io::PipeReader>, metric: &Metric) -> OutputReader<'_> {
+        OutputReader { pipe, line: Vec::new(), said: Ok(None), metric }
+    }
+
+    #[test]
+    fn lines_are_whole_whatever_pieces_they_come_in_and_the_last_number_counts() {
+        let seen = Rc::default();
+        let metric = noting(&seen);
+        let mut output = reader(None, &metric);
+        for piece in [&b"1\ntw"[..], b"o\n", b"", b"3", b"4\r\n\n5", b"6"] {
+            output.take(piece);
+        }
+        assert_eq!(output.said, Ok(Some(34.0)));
+        assert_eq!(output.finish(), Ok(Some(56.0)), "without a line feed");
+        assert_eq!(*seen.borrow(), ["1", "two", "34", "", "56"]);
+        let mut ends_whole = reader(None, &metric);
+        ends_whole.take(b"7\nbad\n");
+        assert_eq!(ends_whole.finish(), Err("no number".into()));
+        assert_eq!(seen.borrow()[5..], ["7", "bad"], "nothing is looked at twice");
+    }
+
+    #[test]
+    fn a_line_is_looked_through_up_to_64_kib() {
+        let seen = Rc::default();
+        let metric = noting(&seen);
+        let mut output = reader(None, &metric);
+        output.take(&[b'x'; 40_000]);
+        output.take(&[b'y'; 40_000]);
+        output.take(b"z\n8\n");
+        assert_eq!(output.finish(), Ok(Some(8.0)));
+        let seen = seen.borrow();
+        assert_eq!((seen[0].len(), seen[0].rfind('x'), seen[0].find('y')), (65_536, Some(39_999), Some(40_000)));
+        assert_eq!(seen[1..], ["8"]);
+    }
+
+    #[test]
+    fn what_is_in_the_pipe_at_the_end_is_read_and_who_keeps_it_open_is_not_waited_for() {
+        let seen = Rc::default();
+        let metric = noting(&seen);
+        let (pipe, mut writes) = std::io::pipe().expect("a pipe");
+        let mut output = reader(Some(pipe), &metric);
+        writes.write_all(b"1\n2").expect("a pipe");
+        output.read();
+        assert_eq!((&output.said, output.pipe.is_some()), (&Ok(Some(1.0)), true));
+        writes.write_all(b"3\n4").expect("a pipe");
+        assert_eq!(output.finish(), Ok(Some(4.0)));
+        assert_eq!(*seen.borrow(), ["1", "23", "4"]);
+        let (pipe, writes) = std::io::pipe().expect("a pipe");
+        let mut closed = reader(Some(pipe), &metric);
+        drop(writes);
+        closed.read();
+        assert!(closed.pipe.is_none(), "nothing more comes");
+        assert_eq!(closed.finish(), Ok(None));
+    }
+
+    /// A read that would wait, or is interrupted, leaves the pipe as it is.
+    #[test]
+    fn a_pipe_with_nothing_in_it_stays_open() {
+        let metric = noting(&Rc::default());
+        let (pipe, _writes) = std::io::pipe().expect("a pipe");
+        rustix::io::ioctl_fionbio(&pipe, true).expect("a pipe");
+        let mut output = reader(Some(pipe), &metric);
+        output.read();
+        assert!(output.pipe.is_some());
+        assert_eq!(output.finish(), Ok(None));
+    }
+
+    #[test]
+    fn who_is_not_ours_is_not_waited_for() {
+        let parent = Pid::from_raw(1).expect("a number");
+        let error = reap(parent).map(|_| ()).expect_err("no child of ours").to_string();
+        assert!(error.starts_with("waiting for the program: ") && error.contains("os error 10"), "{error}");
+    }
+
+    #[test]
+    fn a_run_is_told_with_its_status_its_times_and_its_memory() {
+        let script = "i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; exit 3";
+        let command = ["sh", "-c", script].map(OsString::from);
+        let began = Instant::now();
+        let child = ChildProgram::start(&command, &Variant::AsIs, None, None).expect("it starts");
+        let pid = child.pid();
+        let ended = RefCell::new(None);
+        let over = || *ended.borrow_mut() = lookaside_host::Process::of(pid).stat().ok().map(|stat| stat.has_ended());
+        let run = child.wait(&over, None, &Metric::Wall, None).expect("it ends");
+        assert_eq!((run.status.code(), run.said), (Some(3), Ok(None)));
+        assert_eq!(*ended.borrow(), Some(true), "its number was its own");
+        let all = began.elapsed();
+        assert!(
+            Duration::ZERO < run.user && run.user + run.sys <= run.wall + Duration::from_millis(20),
+            "{:?}",
+            run.wall
+        );
+        assert!(run.wall <= all && run.max_resident_bytes >= 1 << 18, "{}", run.max_resident_bytes);
+        let nothing = ChildProgram::start(&[], &Variant::AsIs, None, None).map(|_| ()).expect_err("no program");
+        assert_eq!(nothing, CompareError::Bad("no program is named".into()));
+    }
+}

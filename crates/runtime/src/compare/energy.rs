@@ -118,6 +118,22 @@ mod tests {
         assert!(meter.joules().expect_err("no number").contains("intel-rapl:0"));
     }
 
+    /// As of a counter that root alone may read.
+    #[test]
+    fn who_may_not_read_the_counter_is_told_who_may() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let zone = zone(folder.path(), "intel-rapl:0", "package-0", 1);
+        let counter = zone.join("energy_uj");
+        let nobodys = std::os::unix::fs::PermissionsExt::from_mode(0o0);
+        std::fs::set_permissions(&counter, nobodys).expect("our own");
+        let refused = crate::rights::without_rights(|| Meter::open(folder.path()).map(|_| ()));
+        assert_eq!(refused, Err(format!("energy: {}: only root may read it", counter.display())));
+        std::fs::remove_file(&counter).expect("our own");
+        let missing = Meter::open(folder.path()).map(|_| ()).expect_err("no counter");
+        assert!(missing.starts_with(&format!("energy: {}: ", counter.display())), "{missing}");
+        assert!(missing.contains("os error 2"), "{missing}");
+    }
+
     #[test]
     fn what_is_missing_is_said_in_a_line() {
         let folder = tempfile::tempdir().expect("a folder");

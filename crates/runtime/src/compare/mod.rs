@@ -75,7 +75,7 @@ pub fn check(plan: &ComparisonPlan) -> Result<(), CompareError> {
             _ => {}
         }
         if variant.needs_preload() && plan.inside.is_none() {
-            return Err(bad("needs the library that is preloaded".into()));
+            return Err(bad("needs the preload library".into()));
         }
     }
     Ok(())

@@ -1,11 +1,14 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::pressure::Pressure;
 use super::*;
+use crate::hugepages::{AddressSampler, PlanFinder, PlannedRegion};
 
-fn plan(variants: &str, script: &str) -> ComparisonPlan {
+pub(super) fn plan(variants: &str, script: &str) -> ComparisonPlan {
     ComparisonPlan {
         command: ["sh", "-c", script].map(OsString::from).to_vec(),
         variants: Variant::list(variants).expect(variants),
@@ -38,7 +41,7 @@ fn every_variant_runs_once_a_round_in_its_seeds_order() {
         let hooks = ComparisonHooks { halt: &|| false, started: &|_| {}, ended: &|| {}, progress: &note };
         let plan = ComparisonPlan { seed, ..plan("base,nothp,asis", ":") };
         let found = compare(&plan, &hooks).expect("a comparison");
-        assert_eq!((found.rounds, found.early), (3, None));
+        assert_eq!((found.rounds, found.early, found.notes), (3, None, Vec::new()));
         for variant in &found.variants {
             assert_eq!(variant.runs.iter().map(|run| run.round).collect::<Vec<_>>(), [1, 2, 3]);
             assert!(variant.runs.iter().all(|run| run.wall_seconds > 0.0 && run.max_resident_bytes > 0));
@@ -205,7 +208,7 @@ fn what_a_preloaded_library_tells_is_taken_and_silence_is_noted() {
     let line = Some("auto,share=0.5\n".len() as u64);
     assert_eq!(told, [line, None, line, None]);
     assert!(found.variants[0].runs.iter().all(|run| run.helped.is_none()));
-    assert!(found.notes.iter().any(|note| note.contains("told nothing")), "{:?}", found.notes);
+    assert!(found.notes.iter().any(|note| note.contains("sent no report")), "{:?}", found.notes);
 }
 
 #[test]
@@ -222,6 +225,74 @@ fn pressure_runs_beside_and_ends() {
         }
         Err(e) => assert!(e.to_string().contains("apt-get install -y stress-ng"), "{e}"),
     }
+}
+
+/// Sees nothing, and says why.
+struct Blind;
+
+impl AddressSampler for Blind {
+    fn sample(&self, _: u32, _: Duration, _: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
+        Err("no sampling here".into())
+    }
+}
+
+/// A plan that no program is like.
+struct OfAnother;
+
+impl PlanFinder for OfAnother {
+    fn find(&self, _: &str) -> Vec<PlannedRegion> {
+        vec![PlannedRegion { region: "[heap]".into(), windows: Err("larger than planned".into()) }]
+    }
+}
+
+/// Both are given small pages but for what is asked for: huge pages are not off (`THP_enabled`).
+#[test]
+fn who_makes_huge_pages_beside_a_run_tells_of_it() {
+    if hugepages::collapse_side() != Ok(hugepages::CollapseSide::Outside) {
+        return eprintln!("LEFT OUT: huge pages are not made from outside here");
+    }
+    let script = r#"while read -r name value; do [ "$name" = THP_enabled: ] && echo "$value"; done < /proc/self/status
+        sleep 0.2"#;
+    let plan = ComparisonPlan {
+        metric: plain_number(),
+        look: Some(Arc::new(Blind)),
+        plans: BTreeMap::from([("a.toml".into(), Arc::new(OfAnother) as Arc<dyn PlanFinder>)]),
+        runs: 2,
+        ..plan("hugepages:auto:4,hugepages:a.toml", script)
+    };
+    let found = run(&plan);
+    assert_eq!(found.early, None);
+    let [base, chosen, planned] = &found.variants[..] else { panic!("{:?}", found.variants) };
+    assert!(base.runs.iter().all(|run| run.hugepages.is_none() && run.planned.is_none() && run.value == 0.0));
+    assert!(chosen.runs.iter().all(|run| run.planned.is_none() && run.value == 1.0), "{:?}", chosen.runs);
+    assert!(chosen.runs.iter().all(|run| run.hugepages.as_ref().is_some_and(|made| made.budget == 4)));
+    assert!(planned.runs.iter().all(|run| run.hugepages.is_none() && run.value == 1.0), "{:?}", planned.runs);
+    let changed = |run: &VariantRun| run.planned.as_ref().is_some_and(|made| made.changed.contains_key("[heap]"));
+    assert!(planned.runs.iter().any(changed), "{:?}", planned.runs);
+    let note = "hugepages:a.toml: not as planned: [heap]: larger than planned";
+    assert!(found.notes.iter().any(|said| said == note), "{:?}", found.notes);
+}
+
+#[test]
+fn what_is_not_given_is_asked_for() {
+    let refused = |plan: ComparisonPlan| check(&plan).expect_err("something is missing").to_string();
+    assert_eq!(refused(ComparisonPlan { runs: 0, ..plan("base", ":") }), "nothing is to be run");
+    assert_eq!(refused(ComparisonPlan { variants: Vec::new(), ..plan("base", ":") }), "nothing is to be run");
+    assert!(refused(plan("bake:auto", ":")).ends_with("variant bake:auto: needs the preload library"));
+    match hugepages::collapse_side() {
+        Ok(_) => {
+            assert_eq!(refused(plan("hugepages:auto:4", ":")), "variant hugepages:auto:4: needs a sampler");
+            assert_eq!(refused(plan("hugepages:a.toml", ":")), "variant hugepages:a.toml: needs the plan");
+        }
+        Err(why) => {
+            assert_eq!(refused(plan("hugepages:auto:4", ":")), format!("variant hugepages:auto:4: {why}"));
+            assert_eq!(refused(plan("hugepages:a.toml", ":")), format!("variant hugepages:a.toml: {why}"));
+        }
+    }
+    let library = |file: &str| PreloadedBaker { file: file.into(), report: "/nowhere".into(), read: |_| None };
+    let whole =
+        ComparisonPlan { inside: Some(library("/lib.so")), ..plan("base,nothp,asis,bake:auto,bake:mincore", ":") };
+    assert_eq!(check(&whole), Ok(()));
 }
 
 #[test]

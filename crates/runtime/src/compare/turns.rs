@@ -155,16 +155,19 @@ impl<'a> InterleavedRuns<'a> {
             (Metric::Sys, _) => ended.sys.as_secs_f64(),
             (Metric::Output { .. }, Ok(Some(value))) => value,
             (Metric::Output { name, .. }, Ok(None)) => {
-                return Ok(Some(failed(format!("no line of the output has what --metric asks for: {name}"))))
+                return Ok(Some(failed(format!("no line of the output matches --metric: {name}"))))
             }
             (Metric::Output { .. }, Err(why)) => return Ok(Some(failed(why))),
         };
         if let Some(refused) = seen.refused {
-            self.note(format!("{variant}: not all was baked: {refused}"));
+            self.note(format!("{variant}: some memory was not baked: {refused}"));
         }
         let helped = seen.helped.or_else(|| tells.and_then(PreloadedBaker::take));
         if tells.is_some() && helped.is_none() {
-            self.note(format!("{variant}: the preloaded library told nothing in some run: a program that is static or setuid does not load it, one that is killed does not tell"));
+            self.note(format!(
+                "{variant}: the preloaded library sent no report in some run: a static or setuid \
+                program does not load it, and a killed one can't report"
+            ));
         }
         let taken = &mut self.taken[which];
         let Some(round) = round else {
@@ -275,7 +278,11 @@ impl<'a> InterleavedRuns<'a> {
         let mut notes = Vec::new();
         for (variant, taken) in shown {
             if let (Variant::Thp, Some(PageUse { huge_bytes: 0, .. })) = (variant, taken.pages) {
-                notes.push("thp: no huge page was seen in the warm-up runs: the program was not helped by them (it may not use malloc, be static, or memory may be fragmented)".to_string());
+                notes.push(
+                    "thp: no huge page was seen in the warm-up runs: the program was not helped by them (it \
+                    may not use malloc, be static, or memory may be fragmented)"
+                        .to_string(),
+                );
             }
             let idle = taken.runs.iter().all(|run| run.helped.is_some_and(|helped| helped.touches == 0));
             match variant {
@@ -283,11 +290,20 @@ impl<'a> InterleavedRuns<'a> {
                     notes.extend(chosen_words(variant, &taken.runs));
                     notes.extend(planned_words(variant, &taken.runs));
                     if gives_to_all() {
-                        notes.push(format!("{variant}: the system gives huge pages to all (always), and this kernel can't keep them to those chosen (Linux 6.18 can): it had more; as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"));
+                        notes.push(format!(
+                            "{variant}: the system gives huge pages to all (always), and this kernel \
+                            can't keep them to those chosen (Linux 6.18 can), so it had more; as root: echo madvise > \
+                            /sys/kernel/mm/transparent_hugepage/enabled"
+                        ));
                     }
                 }
-                Variant::Scan(_) if idle && rounds > 0 => notes.push(format!("{variant}: nothing was baked in any run: no mapping had 4 MiB in small pages when it was looked at (0.1 s after the start, then after 0.3, 0.7, 1.5 s and each second)")),
-                Variant::Inside(_) if idle && rounds > 0 => notes.push(format!("{variant}: nothing was baked in any run")),
+                Variant::Scan(_) if idle && rounds > 0 => notes.push(format!(
+                    "{variant}: nothing was baked in any run: no mapping had 4 MiB in small pages when it was looked \
+                     at (0.1 s after the start, then after 0.3, 0.7, 1.5 s and each second)"
+                )),
+                Variant::Inside(_) if idle && rounds > 0 => {
+                    notes.push(format!("{variant}: nothing was baked in any run"))
+                }
                 _ => {}
             }
         }
@@ -358,11 +374,12 @@ fn crowding(stressors: u32, helped: bool, cpus: u32) -> Option<String> {
         None
     } else if stressors >= cpus {
         Some(format!(
-            "{them} and the program share {cpus} CPUs: times are the scheduler's doing too, not of caches and memory alone"
+            "{them} and the program share {cpus} CPUs: times show the scheduler too, not caches and memory alone"
         ))
     } else if helped && stressors + 1 >= cpus {
         Some(format!(
-            "{them}, the program and a helper share {cpus} CPUs: the helper takes CPU from the stressing, which is part of what it gains"
+            "{them}, the program and a helper share {cpus} CPUs: the helper takes CPU time from the stressors, \
+             which is part of its gain"
         ))
     } else {
         None
@@ -379,16 +396,4 @@ fn status_words(status: ExitStatus) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn who_shares_cpus_is_said_where_there_are_too_few() {
-        let said = |stressors, helped, cpus| crowding(stressors, helped, cpus).unwrap_or_default();
-        assert!(said(2, false, 2).starts_with("2 stressors and the program share 2 CPUs"));
-        assert!(said(1, true, 2).starts_with("1 stressor, the program and a helper share 2 CPUs"));
-        for (stressors, helped, cpus) in [(0, true, 1), (1, false, 2), (1, true, 3), (3, true, 12)] {
-            assert_eq!(crowding(stressors, helped, cpus), None);
-        }
-    }
-}
+mod tests;

@@ -66,8 +66,12 @@ impl Thp {
 
 /// Whether the system gives huge pages to all, and the kernel cannot keep them to what is asked for.
 pub(super) fn gives_to_all() -> bool {
-    let always = chosen(&TransparentHugePages::here()).is_some_and(|word| word == "always");
-    always && kernel_version().is_some_and(|version| version < (6, 18))
+    gives_to_all_in(&TransparentHugePages::here(), kernel_version())
+}
+
+fn gives_to_all_in(settings: &TransparentHugePages, kernel: Option<(u32, u32)>) -> bool {
+    let always = chosen(settings).is_some_and(|word| word == "always");
+    always && kernel.is_some_and(|version| version < (6, 18))
 }
 
 impl fmt::Display for Variant {
@@ -106,7 +110,7 @@ impl Variant {
         for name in &names {
             let variant = Self::read(name)?;
             if variants.contains(&variant) {
-                let line = format!("variants: {name} is there twice; nothp is the same as base and shows the noise");
+                let line = format!("variants: {name} is listed twice; use nothp to repeat base as a control");
                 return Err(CompareError::Bad(line));
             }
             variants.push(variant);
@@ -132,7 +136,8 @@ impl Variant {
                 }
                 let Some(text) = name.strip_prefix("bake:") else {
                     return Err(CompareError::Bad(format!(
-                        "variants: `{name}`: no such variant; there are base, thp, nothp, asis, hugepages:auto:K, hugepages:PLAN.toml, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
+                        "variants: `{name}`: no such variant; there are base, thp, nothp, asis, hugepages:auto:K, \
+                         hugepages:PLAN.toml, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
                     )));
                 };
                 let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
@@ -142,7 +147,8 @@ impl Variant {
                     BakeBackend::Module | BakeBackend::Scan => Self::Scan(settings),
                     BakeBackend::Load => {
                         return Err(CompareError::Bad(format!(
-                            "variants: {name}: loads fault pages in and are for programs that start the baker themselves; bake:prefetch never faults"
+                            "variants: {name}: loads fault pages in and are for programs that start the baker \
+                             themselves; bake:prefetch never faults"
                         )))
                     }
                     BakeBackend::Prefetch(_) | BakeBackend::Mincore => Self::Inside(settings.to_string()),
@@ -158,8 +164,8 @@ impl Variant {
             Self::NoThp => "the same as base: a control",
             Self::AsIs => "as the system's settings have it",
             Self::Thp => "huge pages on, asked for by malloc",
-            Self::Huge(_) => "small pages, but for K windows that it is seen in most, chosen while it runs",
-            Self::Planned(_) => "small pages, but for the windows of a plan, found in it while it runs",
+            Self::Huge(_) => "small pages, except K windows with the most samples, chosen while it runs",
+            Self::Planned(_) => "small pages, except the windows of a plan, found while it runs",
             Self::Scan(_) => "as base; page tables read by the kernel, from outside",
             Self::Inside(_) => "as base; baked by the preloaded library",
         }
@@ -296,17 +302,42 @@ mod tests {
         }
     }
 
+    /// A system with these settings, as long as the folder is there.
+    fn system(files: [Option<&str>; 2]) -> (tempfile::TempDir, TransparentHugePages) {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("hugepages-2048kB")).expect("a folder");
+        for (setting, text) in THP.into_iter().zip(files) {
+            if let Some(text) = text {
+                std::fs::write(folder.path().join(setting), text).expect("a file");
+            }
+        }
+        let settings = TransparentHugePages::in_folder(folder.path());
+        (folder, settings)
+    }
+
+    #[test]
+    fn a_kernel_before_6_18_gives_huge_pages_to_all_where_it_gives_them_always() {
+        let of = |word: &str, kernel| {
+            let (_folder, settings) = system([None, Some(word)]);
+            gives_to_all_in(&settings, kernel)
+        };
+        let always = "[always] madvise never";
+        let kernels = [Some((6, 17)), Some((5, 99)), Some((6, 18)), Some((7, 0)), None];
+        assert_eq!(kernels.map(|kernel| of(always, kernel)), [true, true, false, false, false]);
+        assert_eq!(
+            ["always [madvise] never", "always madvise [never]"].map(|word| of(word, Some((6, 17)))),
+            [false; 2]
+        );
+        // As here.
+        let here = gives_to_all_in(&TransparentHugePages::here(), kernel_version());
+        assert_eq!(gives_to_all(), here);
+    }
+
     #[test]
     fn what_the_system_says_of_huge_pages() {
         let check = |files: [Option<&str>; 2]| {
-            let folder = tempfile::tempdir().expect("a folder");
-            std::fs::create_dir(folder.path().join("hugepages-2048kB")).expect("a folder");
-            for (setting, text) in THP.into_iter().zip(files) {
-                if let Some(text) = text {
-                    std::fs::write(folder.path().join(setting), text).expect("a file");
-                }
-            }
-            check_thp_in(&TransparentHugePages::in_folder(folder.path()))
+            let (_folder, settings) = system(files);
+            check_thp_in(&settings)
         };
         assert_eq!(check([None, Some("always [madvise] never\n")]), Ok(()));
         assert_eq!(check([Some("always [inherit] madvise never"), Some("[always] madvise never")]), Ok(()));
@@ -325,5 +356,29 @@ mod tests {
         assert!(set[0].0 == "LD_PRELOAD" && set[0].1.to_string_lossy().ends_with("/x/lib.so"));
         assert_eq!(set[1..], [("LOOKASIDE_BAKE", "auto".into()), ("LOOKASIDE_BAKE_STATS", "/x/report".into())]);
         assert!(Variant::Base.environment(Some(&inside)).is_empty());
+        assert!(Variant::Inside("auto".into()).environment(None).is_empty());
+        for variant in [Variant::Huge("auto:4".parse().expect("settings")), Variant::Planned("a.toml".into())] {
+            let set = variant.environment(Some(&inside));
+            assert!(set[0].0 == "LD_PRELOAD" && set[0].1.to_string_lossy().ends_with("/x/lib.so"));
+            assert_eq!(set[1..], [("LOOKASIDE_HUGEPAGES", "orders".into())]);
+            assert!(variant.environment(None).is_empty());
+        }
+        let thp = Variant::Thp.environment(Some(&inside));
+        assert!(thp.len() == 1 && thp[0].0 == "GLIBC_TUNABLES");
+        assert!(thp[0].1.to_string_lossy().ends_with("glibc.malloc.hugetlb=1"));
+    }
+
+    #[test]
+    fn each_variant_says_what_it_is_and_whether_huge_pages_are_off() {
+        let all =
+            Variant::list("thp,nothp,asis,hugepages:auto:4,hugepages:a.toml,bake:scan,bake:auto").expect("variants");
+        let words: std::collections::BTreeSet<&str> = all.iter().map(Variant::words).collect();
+        assert!(words.len() == all.len() && words.iter().all(|words| words.len() > 10), "{words:?}");
+        use Thp::{Asked, Off, On};
+        let expected = [Some(Off), Some(On), Some(Off), None, Some(Asked), Some(Asked), Some(Off), Some(Off)];
+        assert_eq!(all.iter().map(Variant::thp).collect::<Vec<_>>(), expected);
+        let inside = hugepages::collapse_side() == Ok(CollapseSide::Inside);
+        let needs = all.iter().map(Variant::needs_preload).collect::<Vec<_>>();
+        assert_eq!(needs, [false, false, false, false, inside, inside, false, true]);
     }
 }

@@ -115,3 +115,72 @@ fn pages(family: &[u32]) -> PageUse {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_those_of_all_processes_that_are_there() {
+        let mut children = [(); 2].map(|()| {
+            let child = std::process::Command::new("sleep").arg("60").spawn();
+            child.expect("sleep is everywhere")
+        });
+        let [one, other] = children.each_ref().map(std::process::Child::id);
+        // Until both sleep more comes into memory: it is looked at until nothing has changed meanwhile.
+        let end = std::time::Instant::now() + Duration::from_secs(60);
+        let (first, second, both) = loop {
+            let before = [one, other].map(|pid| pages(&[pid]));
+            let both = pages(&[one, 4_194_305, other]);
+            let after = [one, other].map(|pid| pages(&[pid]));
+            if before == after {
+                break (before[0], before[1], both);
+            }
+            assert!(std::time::Instant::now() < end, "{before:?}, {after:?}");
+        };
+        children.iter_mut().for_each(|child| _ = child.kill());
+        children.iter_mut().for_each(|child| _ = child.wait());
+        assert!(first.resident_bytes > 0 && second.resident_bytes > 0);
+        assert_eq!(both.resident_bytes, first.resident_bytes + second.resident_bytes);
+        assert_eq!(pages(&[]), PageUse::default());
+    }
+
+    #[test]
+    fn huge_pages_are_counted_among_the_resident_ones() {
+        let memory = lookaside_host::Mapping::new(8 << 20).expect("memory");
+        let _ = memory.advise_huge(true);
+        for page in (0..8 << 20).step_by(4096) {
+            // SAFETY: within the mapping.
+            unsafe { memory.start().as_ptr().add(page).write_volatile(1) };
+        }
+        let (start, end) = (memory.address(), memory.address() + memory.bytes() as u64);
+        let smaps = Process::own().smaps().expect("its own");
+        let inside = smaps.iter().filter(|vma| vma.start >= start && vma.end <= end);
+        let ours: u64 = inside.map(|vma| vma.anonymous_huge_bytes).sum();
+        if ours == 0 {
+            return eprintln!("LEFT OUT: the system gave no huge page");
+        }
+        // Twice, as of two processes; other tests have some too.
+        let all = pages(&[std::process::id(), std::process::id()]);
+        assert!(all.huge_bytes >= 2 * ours && all.huge_bytes <= all.resident_bytes, "{all:?} with {ours}");
+    }
+
+    /// The first look comes after a tenth of a second; where the machine lets nobody run, later.
+    #[test]
+    fn the_pages_of_a_program_are_looked_at_while_it_runs() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is everywhere");
+        let seen = [150, 500, 2_000, 10_000].into_iter().find_map(|millis| {
+            let watch = RunWatch::start(child.id(), None, true).expect("a thread");
+            std::thread::sleep(Duration::from_millis(millis));
+            let seen = watch.end();
+            assert!(seen.helped.is_none() && seen.refused.is_none());
+            seen.pages
+        });
+        let unseen = RunWatch::start(child.id(), None, false).expect("a thread");
+        std::thread::sleep(2 * FIRST_LOOK);
+        assert_eq!(unseen.end().pages, None, "nobody wanted that");
+        child.kill().expect("it runs");
+        child.wait().expect("it ends");
+        assert!(seen.is_some_and(|pages| pages.resident_bytes > 0), "{seen:?}");
+    }
+}

@@ -108,3 +108,37 @@ impl DomainsError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_refusal_has_its_number_and_a_line_of_its_own() {
+        let all = [
+            (DomainsError::NoKeys(NoKeys::Processor), libc::ENOTSUP),
+            (DomainsError::NoKeys(NoKeys::Kernel), libc::ENOSYS),
+            (DomainsError::NoKeys(NoKeys::Taken), libc::ENOSPC),
+            (DomainsError::Empty, libc::EINVAL),
+            (DomainsError::TooLarge { bytes: 1 << 63 }, libc::ENOMEM),
+            (DomainsError::NoSuch, libc::ENOENT),
+            (DomainsError::InUse { entries: 3 }, libc::EBUSY),
+            (DomainsError::NotEntered, libc::EPERM),
+            (DomainsError::NotInnermost, libc::EPERM),
+            (DomainsError::AllPinned { needed: 2, left: 1, keys: 15 }, libc::EAGAIN),
+            (DomainsError::TooDeep, libc::E2BIG),
+            (DomainsError::TooManyShared, libc::E2BIG),
+            (DomainsError::WithItself, libc::EINVAL),
+            (DomainsError::Access(7), libc::EINVAL),
+            (DomainsError::System { call: "mmap", errno: libc::EOVERFLOW }, libc::EOVERFLOW),
+            (DomainsError::ThreadEnds, libc::EDEADLK),
+            (DomainsError::Reentered, libc::EDEADLK),
+        ];
+        for (error, errno) in all {
+            assert_eq!(error.errno(), errno, "{error}");
+        }
+        let lines: std::collections::BTreeSet<String> = all.iter().map(|(error, _)| error.to_string()).collect();
+        assert!(lines.len() == all.len() && lines.iter().all(|line| !line.is_empty() && !line.contains('\n')));
+        assert_eq!(all[9].0.to_string(), "keys needed: 2, free: 1 of 15; compartments that threads are in keep theirs");
+    }
+}

@@ -141,3 +141,67 @@ pub unsafe extern "C" fn domain_get_stats(stats: *mut domain_stats) {
 pub extern "C" fn domain_error() -> *const c_char {
     ERROR.try_with(|kept| kept.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    /// The number and the sentence that the last call left behind.
+    fn last() -> (i32, String) {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        // SAFETY: a sentence that stays until the next error of this thread.
+        (errno, unsafe { CStr::from_ptr(domain_error()) }.to_string_lossy().into_owned())
+    }
+
+    /// No processor is asked for keys: there is no such compartment.
+    #[test]
+    fn what_is_refused_is_told_by_minus_one_the_number_and_a_sentence() {
+        const NOBODY: u64 = u64::MAX;
+        let no_such = DomainsError::NoSuch.to_string();
+        for call in [domain_destroy, domain_enter, domain_leave] {
+            assert_eq!((call(NOBODY), last()), (-1, (libc::ENOENT, no_such.clone())));
+        }
+        for access in 0..3 {
+            assert_eq!((domain_share(NOBODY, NOBODY, access), last()), (-1, (libc::ENOENT, no_such.clone())));
+        }
+        for access in [-1, 3] {
+            let said = format!("{access} is no access: 0 is none, 1 read only, 2 read and write");
+            assert_eq!((domain_share(NOBODY, NOBODY, access), last()), (-1, (libc::EINVAL, said)));
+        }
+        let mut size = 7;
+        // SAFETY: a number of this test's own.
+        assert!(unsafe { domain_memory(NOBODY, &mut size) }.is_null());
+        assert_eq!((size, last()), (7, (libc::ENOENT, no_such)));
+        assert_eq!((domain_create(0), last()), (0, (libc::EINVAL, "a compartment of no bytes".into())));
+    }
+
+    #[test]
+    fn a_fault_of_nobodys_memory_is_nobodys() {
+        let local = 0u8;
+        for code in [0, 2, 4, -1] {
+            assert_eq!(domain_fault(code, std::ptr::from_ref(&local).cast()), 0);
+        }
+    }
+
+    #[test]
+    fn counts_are_told_each_in_its_place() {
+        let counts = KeyCounts {
+            compartments: 1,
+            keys: 2,
+            switches: 3,
+            recycled: 4,
+            flushes: 5,
+            protect_calls: 6,
+            key_faults: 7,
+            closed_faults: 8,
+        };
+        let domain_stats { compartments, keys, switches, recycled, flushes, protect_calls, .. } = counts.into();
+        let domain_stats { key_faults, closed_faults, .. } = counts.into();
+        let told = [compartments, keys, switches, recycled, flushes, protect_calls, key_faults, closed_faults];
+        assert_eq!(told, [1, 2, 3, 4, 5, 6, 7, 8]);
+        // SAFETY: nothing is written to where there is nothing.
+        unsafe { domain_get_stats(std::ptr::null_mut()) };
+    }
+}

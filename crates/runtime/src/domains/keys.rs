@@ -73,3 +73,17 @@ pub struct KeyCounts {
     /// Faults told of, on memory that had no key just then.
     pub closed_faults: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PKRU has two bits a key, from bit 0 on: no access, and no write.
+    #[test]
+    fn each_key_has_its_two_bits() {
+        assert_eq!([0, 1, 2, 15].map(denied), [0b1, 0b100, 0b1_0000, 1 << 30]);
+        assert_eq!([0, 1, 2, 15].map(|key| granted(key, false)), [0b10, 0b1000, 0b10_0000, 1 << 31]);
+        assert_eq!([0, 1, 2, 15].map(|key| granted(key, true)), [0; 4]);
+        assert_eq!([0, 1, 2, 15].map(both), [0b11, 0b1100, 0b11_0000, 3 << 30]);
+    }
+}

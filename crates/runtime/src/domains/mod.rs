@@ -6,7 +6,7 @@
 //! Everything here is of the running process; [`Policy`] by itself is a state machine over any [`Keys`].
 //!
 //! It guards against stray accesses, not against code that writes PKRU itself.
-//! `papers/fast-address-space-switching/README.md` says what else it does not do.
+//! `docs/explanation/address-spaces.md` says what else it does not do.
 //!
 //! ```
 //! use lookaside_runtime::domains::{create, destroy, enter, leave, memory, DomainsError};

@@ -340,7 +340,7 @@ impl Policy {
                 self.close(keys, std::mem::take(&mut run))?;
             }
             let Some(state) = self.states.get(&one) else { continue };
-            if taken || (state.key.is_none() && !run.taken.is_empty()) {
+            if taken || state.key.is_none() {
                 run.add(one, state.start, state.bytes, taken);
             }
         }

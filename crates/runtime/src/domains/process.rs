@@ -87,3 +87,112 @@ extern "C" fn in_child() {
         PROCESS.lock.get().write(libc::PTHREAD_MUTEX_INITIALIZER);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::super::ffi::{domain_fault, domain_get_stats, domain_memory};
+    use super::super::keys::Keys;
+    use super::super::policy::Compartment;
+    use super::super::{counts, fault, memory, NoKeys};
+    use super::*;
+
+    /// One key, and memory at addresses that no program has: the policy of this process is asked for compartments
+    /// without a processor that has keys, and no register is written.
+    struct Nowhere;
+
+    impl Keys for Nowhere {
+        fn alloc(&mut self) -> Result<u8, NoKeys> {
+            Ok(1)
+        }
+
+        fn map(&mut self, bytes: usize) -> Result<usize, i32> {
+            static NEXT: AtomicUsize = AtomicUsize::new(1 << 60);
+            Ok(NEXT.fetch_add(bytes, Ordering::Relaxed))
+        }
+
+        fn unmap(&mut self, _: usize, _: usize) -> Result<(), i32> {
+            Ok(())
+        }
+
+        fn protect(&mut self, _: usize, _: usize, _: Option<u8>) -> Result<(), i32> {
+            Ok(())
+        }
+
+        fn set_rights(&mut self, _: u32, _: u32) {}
+    }
+
+    fn create(bytes: usize) -> Compartment {
+        locked(|policy| policy.create(&mut Nowhere, bytes)).expect("addresses")
+    }
+
+    fn destroy(compartment: Compartment) -> Result<(), DomainsError> {
+        locked(|policy| policy.destroy(&mut Nowhere, compartment))
+    }
+
+    #[test]
+    fn faults_of_both_kinds_are_told_by_their_codes_with_whose_memory_it_was() {
+        let [first, second] = [1, 2].map(|pages| create(4096 * pages));
+        let (start, bytes) = memory(second).expect("it is there");
+        assert_eq!((start.addr() >= 1 << 60, bytes), (true, 8192));
+        let (at, before) = (start.wrapping_add(bytes - 1), counts());
+        let told = [0, 1, 2, 3, 4, 5].map(|code| fault(code, at));
+        assert_eq!(told, [None, None, Some(second), None, Some(second), None]);
+        assert_eq!(domain_fault(4, at.cast()), second.0);
+        assert_eq!([at.wrapping_add(1), std::ptr::null_mut()].map(|nowhere| fault(4, nowhere)), [None; 2]);
+        let after = counts();
+        assert_eq!((after.closed_faults - before.closed_faults, after.key_faults - before.key_faults), (1, 2));
+        assert!(after.compartments >= 2 && after.keys >= 1);
+        // As C has it.
+        let (mut size, mut stats) = (0, before.into());
+        // SAFETY: both are this test's own.
+        assert_eq!((unsafe { domain_memory(second.0, &mut size) }.addr(), size), (start.addr(), 8192));
+        // SAFETY: as above.
+        unsafe { domain_get_stats(&mut stats) };
+        assert!(stats.key_faults >= after.key_faults && stats.compartments >= 2, "{stats:?}");
+        assert_eq!((destroy(first), destroy(second)), (Ok(()), Ok(())));
+    }
+
+    /// The child has one thread: it is where it was, and nobody else holds the lock.
+    #[test]
+    fn a_fork_waits_for_who_has_the_lock_and_both_processes_go_on() {
+        let forks = || {
+            let compartment = create(4096);
+            here(|policy, _, thread| policy.enter(&mut Nowhere, thread, compartment)).expect("there is a key");
+            let (has, had) = (AtomicBool::new(false), AtomicBool::new(false));
+            let (waited, status) = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    locked(|_| {
+                        has.store(true, Ordering::SeqCst);
+                        std::thread::sleep(Duration::from_millis(50));
+                        had.store(true, Ordering::SeqCst);
+                    });
+                });
+                while !has.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+                // SAFETY: the child asks the policy, which allocates nothing for it, and ends.
+                let child = unsafe { libc::fork() };
+                let waited = had.load(Ordering::SeqCst);
+                if child == 0 {
+                    // SAFETY: a child that hangs is ended by the system.
+                    unsafe {
+                        libc::alarm(20);
+                        let is_in = destroy(compartment) == Err(DomainsError::InUse { entries: 1 });
+                        libc::_exit(i32::from(!(waited && is_in)));
+                    }
+                }
+                let mut status = -1;
+                // SAFETY: the child made above.
+                unsafe { libc::waitpid(child, &mut status, 0) };
+                (waited, status)
+            });
+            // Before the thread ends, whatever comes of it: it would leave by itself, with no register to write.
+            here(|policy, _, thread| policy.leave(&mut Nowhere, thread, compartment)).expect("it is in it");
+            assert_eq!((waited, status, destroy(compartment)), (true, 0, Ok(())));
+        };
+        std::thread::spawn(forks).join().expect("it ends");
+    }
+}

@@ -38,7 +38,7 @@ impl CollapseSide {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Outside => "from outside",
-            Self::Inside => "from inside (no right to do it from outside)",
+            Self::Inside => "from inside (no permission from outside)",
         }
     }
 }
@@ -111,7 +111,8 @@ impl CollapseHandle {
         };
         if switched_off(pid) {
             return Err(HugePageError::Bad(format!(
-                "process {pid}: huge pages are switched off for it, by prctl(PR_SET_THP_DISABLE) in it or in what started it"
+                "process {pid}: huge pages are switched off for it, by prctl(PR_SET_THP_DISABLE) in it or in what \
+                 started it"
             )));
         }
         Ok(Self { pid, maker, identity })
@@ -171,21 +172,33 @@ impl CollapseHandle {
         let text = match errno {
             _ if !self.is_same() => "the process has ended, or runs another program now",
             libc::ESRCH if inside => {
-                "the thread in the program that makes huge pages has ended: the program became another user's, or forbids its calls"
+                "the thread in the program that makes huge pages has ended: the program became another user's, or \
+                 forbids its calls"
             }
             libc::ESRCH => "the process has ended",
             libc::ETIMEDOUT if inside => {
-                "the thread in the program that makes huge pages did not answer for 10 s: the program is stopped, or gets no CPU"
+                "the thread in the program that makes huge pages did not answer for 10 s: the program is stopped, \
+                 or gets no CPU"
             }
             libc::EPERM | libc::EACCES if inside => "the program forbids the call (seccomp)",
-            libc::ENOMEM | libc::EINVAL | libc::EFAULT if gone => "it is not mapped any more, or in parts",
+            libc::ENOMEM | libc::EINVAL | libc::EFAULT if gone => {
+                "that memory is not mapped any more, or only in parts"
+            }
             libc::EINVAL if switched_off(self.pid) => {
                 "huge pages are switched off for the process by prctl(PR_SET_THP_DISABLE)"
             }
-            libc::EINVAL => "the kernel makes no huge page of it (refused by the program by MADV_NOHUGEPAGE meanwhile, nothing in memory, pages of another kind among them)",
-            libc::ENOMEM => "no 2 MiB of memory in a row are free (fragmented, or all in use): as root, echo 1 > /proc/sys/vm/compact_memory",
+            libc::EINVAL => {
+                "the kernel refused it (MADV_NOHUGEPAGE set meanwhile, nothing in memory, or pages of \
+                another kind among them)"
+            }
+            libc::ENOMEM => {
+                "no 2 MiB block of memory is free (fragmented, or all in use): as root, echo 1 > \
+                /proc/sys/vm/compact_memory"
+            }
             libc::EBUSY => "the control group of the process has reached its limit of memory",
-            libc::EAGAIN => "pages of it are in use by the kernel at the moment (being written out, pinned by a device, moved): try again",
+            libc::EAGAIN => {
+                "the kernel is using some of its pages (being written out, pinned by a device, moved): try again"
+            }
             libc::EPERM | libc::EACCES => refusal(errno),
             _ => "",
         };
@@ -200,8 +213,15 @@ impl CollapseHandle {
 fn refusal(errno: i32) -> &'static str {
     match errno {
         libc::ENOSYS => "this kernel or sandbox has no process_madvise (Linux 5.10 and later)",
-        libc::EINVAL => "this kernel makes no huge pages of other processes' memory: needs MADV_COLLAPSE (Linux 6.1 and later)",
-        libc::EPERM => "needs root or CAP_SYS_NICE (sudo setcap cap_sys_nice,cap_sys_ptrace+ep on the lookaside command), also for processes of one's own, unless they were started by lookaside run --hugepages and take a preloaded library",
+        libc::EINVAL => {
+            "this kernel makes no huge pages of other processes' memory: needs MADV_COLLAPSE (Linux 6.1 \
+            and later)"
+        }
+        libc::EPERM => {
+            "needs root or CAP_SYS_NICE (sudo setcap cap_sys_nice,cap_sys_ptrace+ep on the lookaside \
+            command), also for processes of one's own, unless they were started by lookaside hugepages run and take \
+            a preloaded library"
+        }
         libc::EACCES => "another user's; needs root, or CAP_SYS_PTRACE and CAP_SYS_NICE",
         libc::ESRCH => "it has ended",
         libc::ENOENT => "is a thread of a process, not a process",
@@ -312,3 +332,6 @@ fn collapse(process: BorrowedFd<'_>, start: Option<u64>) -> Result<(), i32> {
         _ => Err(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)),
     }
 }
+
+#[cfg(test)]
+mod tests;

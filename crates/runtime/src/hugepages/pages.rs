@@ -170,3 +170,131 @@ pub(super) fn is_mapped(pid: u32, start: u64) -> bool {
     let Some(end) = start.checked_add(WINDOW_BYTES) else { return false };
     Process::of(pid).maps().is_ok_and(|vmas| vmas.iter().any(|vma| vma.start <= start && end <= vma.end))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Error;
+
+    use lookaside_host::Mapping;
+    use rustix::mm::{MapFlags, ProtFlags};
+
+    use super::*;
+
+    fn vma(rights: &str, name: &str, flags: &str) -> Vma {
+        let resident_bytes = 3 << 12;
+        let referenced_bytes = 2 << 12;
+        Vma {
+            start: 1 << 21,
+            end: 3 << 21,
+            rights: rights.into(),
+            name: name.into(),
+            flags: flags.into(),
+            resident_bytes,
+            referenced_bytes,
+            ..Vma::default()
+        }
+    }
+
+    /// The kernel's flags as `Documentation/filesystems/proc.rst` has them.
+    #[test]
+    fn private_anonymous_memory_is_fit_unless_a_flag_says_otherwise() {
+        let of = |rights: &str, name: &str, flags: &str| unfit(&vma(rights, name, flags));
+        for name in ["", "[heap]", "[anon:arena]"] {
+            assert_eq!(of("rw-p", name, "rd wr mr mw me ac hg"), None, "{name}");
+        }
+        for name in ["[stack]", "[vdso]", "[vvar]", "[anon_shmem:x]"] {
+            assert_eq!(of("rw-p", name, "rd wr"), Some(Unfit::Special), "{name}");
+        }
+        assert_eq!(of("rw-s", "", "rd sh"), Some(Unfit::Shared));
+        assert_eq!(of("r--p", "/lib/libc.so", "rd"), Some(Unfit::File));
+        for (flag, why) in [
+            ("ht", Unfit::Reserved),
+            ("gd", Unfit::Special),
+            ("io", Unfit::Special),
+            ("pf", Unfit::Special),
+            ("mm", Unfit::Special),
+            ("de", Unfit::Special),
+            ("lo", Unfit::Locked),
+            ("nh", Unfit::NoHugePage),
+            ("um", Unfit::Watched),
+            ("uw", Unfit::Watched),
+        ] {
+            assert_eq!(of("rw-p", "", &format!("rd {flag} wr")), Some(why), "{flag}");
+        }
+        // Reserved huge pages are a file's, too.
+        assert_eq!(of("rw-s", "/dev/hugepages/x", "rd ht"), Some(Unfit::Reserved));
+        let found = area(&vma("rw-p", "", "rd"));
+        assert_eq!((found.start, found.end, found.name.as_str()), (1 << 21, 3 << 21, "[anonymous]"));
+        assert_eq!((found.resident_bytes, found.referenced_bytes, found.unfit), (3 << 12, 2 << 12, None));
+    }
+
+    #[test]
+    fn why_a_process_is_not_looked_at_is_said_in_a_line() {
+        let of = |errno| refused(7, &HostError::io("/proc/7/smaps", Error::from_raw_os_error(errno))).to_string();
+        assert_eq!(of(libc::ESRCH), "process 7: it has ended");
+        assert_eq!(of(libc::ENOENT), "process 7: there is none");
+        assert_eq!(of(libc::EACCES), format!("process 7: {OTHERS}"));
+        assert!(of(libc::EIO).starts_with("process 7: /proc/7/smaps: Input/output error"), "{}", of(libc::EIO));
+    }
+
+    #[test]
+    fn a_windows_pages_are_found_by_its_first_byte() {
+        let window = |start, small_pages| FitWindow { start, area: 0, small_pages, huge_pages: 0, swapped_pages: 5 };
+        let windows = vec![window(2 << 21, 3), window(4 << 21, 512), window(5 << 21, 1)];
+        let memory = ProcessMemory { areas: Vec::new(), windows: windows.clone() };
+        assert_eq!(memory.small_bytes(), 516 * 4096);
+        assert_eq!(memory.window(4 << 21), Some(&windows[1]));
+        assert_eq!([3 << 21, (4 << 21) + 1, 0].map(|start| memory.window(start)), [None; 3]);
+        assert_eq!(ProcessMemory::default().small_bytes(), 0);
+    }
+
+    /// Of four windows each other page, which are more ranges than a call gives back; the pages between in the first
+    /// are read alone, and so the system's page of zeros.
+    #[test]
+    fn pages_are_counted_in_their_windows_one_by_one() {
+        let enabled = lookaside_host::TransparentHugePages::here().chosen("enabled");
+        if enabled.ok().flatten().is_some_and(|word| word == "always") {
+            return eprintln!("LEFT OUT: the system makes huge pages of what nobody asked it for");
+        }
+        let memory = Mapping::new(5 * WINDOW_BYTES as usize).expect("memory");
+        let first = memory.address().next_multiple_of(WINDOW_BYTES);
+        for page in 0..4 * u64::from(crate::hugepages::WINDOW_PAGES) {
+            let at = (first + page * PAGE_BYTES) as *mut u8;
+            // SAFETY: within the mapping.
+            unsafe {
+                if page.is_multiple_of(2) {
+                    at.write_volatile(1);
+                } else if page < 512 {
+                    assert_eq!(at.read_volatile(), 0);
+                }
+            }
+        }
+        let found = match ProcessMemory::of(std::process::id()) {
+            Ok(found) => found,
+            Err(error) => return assert!(error.to_string().contains("PAGEMAP_SCAN"), "{error}"),
+        };
+        for at in 0..4 {
+            let window = found.window(first + at * WINDOW_BYTES).expect("something is in it");
+            assert_eq!((window.small_pages, window.huge_pages, window.swapped_pages), (256, 0, 0), "{at}");
+            let area = &found.areas[window.area];
+            assert!(area.start <= window.start && window.start + WINDOW_BYTES <= area.end && area.unfit.is_none());
+        }
+    }
+
+    /// A page on either side has other rights, so that the system keeps it apart.
+    #[test]
+    fn a_window_is_mapped_where_one_mapping_holds_all_of_it() {
+        let bytes = WINDOW_BYTES as usize + 2 * PAGE_BYTES as usize;
+        let all = Mapping::anonymous(bytes, ProtFlags::empty(), MapFlags::PRIVATE).expect("addresses");
+        let start = all.address() + PAGE_BYTES;
+        // SAFETY: within the mapping, which is this test's own.
+        let opened = unsafe {
+            libc::mprotect(start as *mut libc::c_void, WINDOW_BYTES as usize, libc::PROT_READ | libc::PROT_WRITE)
+        };
+        assert_eq!(opened, 0);
+        let of = |start| is_mapped(std::process::id(), start);
+        assert_eq!([start, start + PAGE_BYTES, start - PAGE_BYTES].map(of), [true, false, false]);
+        assert_eq!([1 << 60, u64::MAX, u64::MAX - WINDOW_BYTES + 1].map(of), [false; 3]);
+        assert!(!is_mapped(4_194_305, start), "nobody's");
+    }
+}

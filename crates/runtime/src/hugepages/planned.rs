@@ -214,3 +214,133 @@ impl ApplierState {
         AppliedPlan { found: self.found.len(), empty, ..self.done }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::super::watch::tests::{are_made_where_asked, Windows};
+    use super::*;
+
+    /// Finds what it is told, a look at a time; then nothing.
+    struct Told(Mutex<Vec<Vec<PlannedRegion>>>);
+
+    impl PlanFinder for Told {
+        fn find(&self, _: &str) -> Vec<PlannedRegion> {
+            self.0.lock().expect("whole").pop().unwrap_or_default()
+        }
+    }
+
+    fn region(name: &str, windows: Result<&[u64], &str>) -> PlannedRegion {
+        let found = |starts: &[u64]| starts.iter().map(|&start| FoundWindow { start, cycles: 1.0 }).collect();
+        PlannedRegion { region: name.into(), windows: windows.map(found).map_err(String::from) }
+    }
+
+    /// No window is mapped where these are: they stay empty.
+    #[test]
+    fn a_region_is_not_as_planned_as_long_as_it_never_was() {
+        let looks = [
+            vec![region("a", Err("not there")), region("b", Err("too small"))],
+            vec![region("a", Ok(&[1 << 60])), region("b", Err("too large"))],
+            vec![region("a", Err("gone")), region("b", Err("too large"))],
+            vec![region("a", Ok(&[1 << 60, 2 << 60]))],
+        ];
+        let told = Told(Mutex::new(looks.into_iter().rev().collect()));
+        let (mut state, stopped) = (ApplierState::begin(), AtomicBool::new(false));
+        let mut look = || {
+            state.look(std::process::id(), &told, &stopped);
+            state.done.changed.iter().map(|(region, why)| format!("{region}: {why}")).collect::<Vec<_>>()
+        };
+        assert_eq!(look(), ["a: not there", "b: too small"]);
+        assert_eq!(look(), ["b: too large"]);
+        assert_eq!(look(), ["b: too large"], "it was there: the program has unmapped it");
+        look();
+        let done = state.done();
+        assert_eq!((done.found, done.empty, done.collapsed), (2, 2, 0));
+    }
+
+    /// Nobody fills the rest of the last window: at the second look it is as it was at the first.
+    #[test]
+    fn a_full_window_becomes_huge_at_once_and_another_once_it_is_not_filled_any_more() {
+        if !are_made_where_asked() {
+            return;
+        }
+        let windows = Windows::new(3);
+        let planned = [windows.at(0), windows.at(2)];
+        let looks = (0..3).map(|_| vec![region("a", Ok(&planned))]).collect();
+        let (told, mut state) = (Told(Mutex::new(looks)), ApplierState::begin());
+        let mut look = || {
+            state.look(std::process::id(), &told, &AtomicBool::new(false));
+            let done = &state.done;
+            assert!(done.refused.is_empty(), "{done:?}");
+            (done.collapsed, done.huge_cycles, done.bloat_bytes)
+        };
+        let half = 1 << 20;
+        assert_eq!([look(), look(), look()], [(1, 1.0, 0), (2, 2.0, half), (2, 2.0, half)]);
+        // What is huge already when it is found is left as it is.
+        let again = Told(Mutex::new(vec![vec![region("a", Ok(&planned))]]));
+        let mut later = ApplierState::begin();
+        later.look(std::process::id(), &again, &AtomicBool::new(false));
+        let done = later.done();
+        assert_eq!((done.found, done.collapsed, done.huge_cycles, done.empty), (2, 0, 2.0, 0));
+    }
+
+    #[test]
+    fn windows_that_are_done_with_are_not_empty() {
+        let mut state = ApplierState::begin();
+        state.found.extend([1, 2, 3]);
+        state.settled.insert(2);
+        state.is_huge(40.0);
+        state.is_huge(2.0);
+        let since = state.began;
+        let done = state.done();
+        assert_eq!((done.found, done.empty, done.huge_cycles), (3, 2, 42.0));
+        let most = 42.0 * since.elapsed().as_secs_f64();
+        assert!((0.0..=most).contains(&done.huge_cycle_seconds) && done.huge_cycle_seconds > 0.0, "{done:?}");
+    }
+
+    #[test]
+    fn a_pause_takes_its_time_unless_it_is_to_stop() {
+        let began = Instant::now();
+        assert!(pause(3 * STEP, &AtomicBool::new(false)));
+        assert!(began.elapsed() >= 3 * STEP);
+        assert!(pause(Duration::ZERO, &AtomicBool::new(false)));
+        // An hour is not waited for.
+        assert!(!pause(Duration::from_secs(3600), &AtomicBool::new(true)));
+        let stopped = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| pause(Duration::from_secs(3600), &stopped));
+            stopped.store(true, Ordering::SeqCst);
+            assert!(!waits.join().expect("it ends"));
+        });
+    }
+
+    /// Counts the looks.
+    struct Counts(std::sync::atomic::AtomicU32);
+
+    impl PlanFinder for Counts {
+        fn find(&self, _: &str) -> Vec<PlannedRegion> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Vec::new()
+        }
+    }
+
+    /// The first after 20 ms, the second after 40 more, the third after 80 more.
+    #[test]
+    fn each_look_comes_after_twice_the_time_of_the_one_before() {
+        let (counts, began) = (Arc::new(Counts(0.into())), Instant::now());
+        let applier = PlanApplier::start(std::process::id(), Arc::clone(&counts) as Arc<dyn PlanFinder>);
+        std::thread::sleep(10 * FIRST_LOOK);
+        assert_eq!(applier.expect("a thread").end(), AppliedPlan::default());
+        let (looks, passed) = (counts.0.load(Ordering::SeqCst), began.elapsed());
+        assert!(looks < 16 && passed >= FIRST_LOOK * ((1 << looks) - 1), "{looks} in {passed:?}");
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_no_harm() {
+        let told = Told(Mutex::new(vec![vec![region("a", Ok(&[1 << 60]))]]));
+        let mut state = ApplierState::begin();
+        state.look(4_194_305, &told, &AtomicBool::new(false));
+        assert_eq!(state.done(), AppliedPlan::default());
+    }
+}

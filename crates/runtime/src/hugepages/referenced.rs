@@ -79,3 +79,56 @@ fn clear(pid: u32) -> Result<u64, HugePageError> {
     })?;
     Ok(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(start: u64, end: u64, referenced_bytes: u64) -> MappedArea {
+        MappedArea { start, end, name: String::new(), resident_bytes: 0, referenced_bytes, unfit: None }
+    }
+
+    #[test]
+    fn bytes_of_a_mapping_add_up_as_long_as_it_stays_as_it_is() {
+        let mut seen = ReferencedBytes::default();
+        seen.add(vec![area(10, 20, 5), area(30, 40, 7), area(50, 60, 2)]);
+        assert_eq!((&seen.bytes, seen.intervals), (&vec![5, 7, 2], 1));
+        // The first as before; the second is longer, the third gone; one that is new.
+        let later = vec![area(10, 20, 3), area(30, 41, 4), area(70, 80, 6)];
+        seen.add(later.clone());
+        assert_eq!((&seen.bytes, seen.intervals, &seen.areas), (&vec![8, 4, 6], 2, &later));
+        seen.add(vec![area(10, 20, 0), area(30, 40, 9), area(50, 60, 1), area(70, 80, 1)]);
+        assert_eq!((seen.bytes, seen.intervals), (vec![8, 9, 1, 7], 3), "what was forgotten begins anew");
+    }
+
+    #[test]
+    fn who_is_not_there_is_named() {
+        for pid in [u32::MAX, 4_194_305] {
+            let error = look(pid, Duration::ZERO, &|| false).expect_err("nobody").to_string();
+            assert_eq!(error, format!("process {pid}: there is none"));
+        }
+    }
+
+    /// A second interval would end after the time.
+    #[test]
+    fn an_interval_is_no_shorter_than_a_second() {
+        let began = Instant::now();
+        match look(std::process::id(), INTERVAL, &|| false) {
+            Ok(seen) => {
+                assert!(began.elapsed() >= INTERVAL && seen.longest_nanos > 0);
+                assert_eq!((seen.intervals, seen.bytes.len()), (1, seen.areas.len()));
+                assert!(seen.bytes.iter().sum::<u64>() > 0, "this test's own stack was used, at least");
+            }
+            Err(error) => assert!(error.to_string().contains("clear_refs"), "{error}"),
+        }
+    }
+
+    #[test]
+    fn being_stopped_gives_no_interval() {
+        let seen = look(std::process::id(), Duration::from_secs(60), &|| true);
+        match seen {
+            Ok(seen) => assert_eq!((seen.intervals, seen.bytes.len()), (0, 0)),
+            Err(error) => assert!(error.to_string().contains("clear_refs"), "{error}"),
+        }
+    }
+}

@@ -89,6 +89,13 @@ impl RemoteCollapser {
         Ok(None)
     }
 
+    /// Pipes that nobody is at the other end of.
+    #[cfg(test)]
+    pub(super) fn to_nobody() -> Self {
+        let [orders, answers] = [(); 2].map(|()| std::os::fd::OwnedFd::from(std::io::pipe().expect("a pipe").0).into());
+        Self { orders, answers }
+    }
+
     fn find(pid: u32) -> Option<Self> {
         let process = Process::of(pid);
         let is_collapser = |thread: &Process| thread.comm().is_ok_and(|name| name.as_bytes() == COLLAPSER.to_bytes());
@@ -168,7 +175,7 @@ impl Pipe {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
+    use std::os::fd::{AsRawFd, FromRawFd};
 
     use proptest::prelude::*;
 
@@ -234,6 +241,57 @@ mod tests {
         assert!(thread.found().is_none());
         std::fs::remove_file(thread.folder.path().join("0")).expect("a link");
         assert!(thread.found().is_none());
+        // One end alone is another pipe's.
+        let (read, written) = (Thread::new(), Thread::new());
+        read.link(0, &read.answers.0);
+        written.link(3, &written.orders.1);
+        assert!(read.found().is_none() && written.found().is_none());
+    }
+
+    /// The thread's life in the program: the four ends are its own files, whose numbers the program has for others.
+    fn serve(ready: &std::sync::mpsc::Sender<bool>) {
+        // SAFETY: this thread's own table of files, from here on.
+        if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
+            return ready.send(false).expect("somebody waits");
+        }
+        let [orders, answers] = [(); 2].map(|()| std::io::pipe().expect("a pipe"));
+        let ends = [orders.0.as_raw_fd(), orders.1.as_raw_fd(), answers.0.as_raw_fd(), answers.1.as_raw_fd()];
+        for (number, end) in (0..).zip(ends) {
+            // SAFETY: files of this thread's own.
+            assert_eq!(unsafe { libc::dup2(end, number) }, number);
+        }
+        // What they were called may be another end by now; all end with the thread.
+        std::mem::forget((orders, answers));
+        // SAFETY: what was just put there.
+        let [mut orders, mut answers] = [ORDERS[0], ANSWERS[1]].map(|number| unsafe { File::from_raw_fd(number) });
+        ready.send(true).expect("somebody waits");
+        let mut order = [0; 8];
+        while orders.read_exact(&mut order).is_ok() && order != [0; 8] {
+            let start = u64::from_ne_bytes(order);
+            let answer = CollapseAnswer { start, errno: if start == 1 << 21 { 0 } else { libc::EBUSY }, nanos: 7 };
+            answers.write_all(answer.to_bytes().as_flattened()).expect("a pipe");
+        }
+    }
+
+    #[test]
+    fn a_thread_of_that_name_takes_orders_of_one_command_at_a_time() {
+        let (ours, (ready, is_ready)) = (std::process::id(), std::sync::mpsc::channel());
+        let name = COLLAPSER.to_str().expect("text").to_string();
+        let thread = std::thread::Builder::new().name(name).spawn(move || serve(&ready)).expect("a thread");
+        if !is_ready.recv().expect("it says so") {
+            return eprintln!("LEFT OUT: no table of files of one's own");
+        }
+        let found = || RemoteCollapser::open(ours);
+        let first = found().expect("nobody else").expect("the thread's pipes");
+        assert_eq!(first.make(1 << 21), (Ok(()), Duration::from_nanos(7)));
+        let second = found().map(|_| ()).expect_err("another has it").to_string();
+        assert!(second.starts_with(&format!("process {ours}: another lookaside command")), "{second}");
+        assert_eq!(first.make(2 << 21), (Err(libc::EBUSY), Duration::from_nanos(7)));
+        drop(first);
+        let next = found().expect("nobody else").expect("the thread's pipes");
+        assert_eq!(next.make(0).0, Err(libc::ESRCH), "it ends without an answer");
+        thread.join().expect("it ends");
+        assert!(found().expect("nobody else").is_none());
     }
 
     #[test]

@@ -97,3 +97,31 @@ fn sampled(pid: u32, addrs: &[u64]) -> Result<MemoryObservation, HugePageError> 
         referenced: None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Is not to be asked.
+    struct Never;
+
+    impl AddressSampler for Never {
+        fn sample(&self, _: u32, _: Duration, _: &dyn Fn() -> bool) -> Result<Vec<u64>, String> {
+            panic!("nobody wants samples")
+        }
+    }
+
+    #[test]
+    fn who_wants_referenced_bits_alone_is_not_sampled() {
+        match see(std::process::id(), Duration::ZERO, Some(ObservedBy::Referenced), &Never, &|| true) {
+            Ok(seen) => {
+                assert_eq!((seen.by, seen.no_samples, seen.fell), (ObservedBy::Referenced, None, None));
+                assert_eq!(seen.referenced.map(|seen| seen.intervals), Some(0), "it was stopped at once");
+            }
+            Err(error) => {
+                let said = error.to_string();
+                assert!(said.contains("clear_refs") || said.contains("PAGEMAP_SCAN"), "{said}");
+            }
+        }
+    }
+}

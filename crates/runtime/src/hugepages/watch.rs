@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How long is looked before a choice: 2,000 samples of each thread that runs all the time.
 const SAMPLING: Duration = Duration::from_secs(2);
 /// Pause after a closer look, and twice as long after each next one, up to the last: sampling costs 1.6 % of the
-/// program's CPU time (docs/sampling.md), in the end for a sixteenth of the time.
+/// program's CPU time (docs/results/sampling.md), in the end for a sixteenth of the time.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LAST_PAUSE: Duration = Duration::from_secs(30);
 /// A choice takes half of what is left of the budget, but not less than so many windows (16 MiB).
@@ -184,7 +184,7 @@ impl<'a> Follow<'a> {
                 .filter(|&(_, bytes)| bytes >= LARGE_BYTES)
                 .collect();
             let bytes = large.iter().map(|&(_, bytes)| bytes).sum();
-            let grows = bytes > before + before / GROWTH;
+            let grows = has_grown(before, bytes);
             before = bytes;
             if large.is_empty() || Instant::now() < due {
                 continue;
@@ -271,7 +271,7 @@ impl<'a> Follow<'a> {
         self.done.choices += 1;
         let reasons: Vec<String> = sights.iter().filter_map(|(_, seen)| seen.no_samples.clone()).collect();
         for why in reasons {
-            self.note(format!("by referenced bits, which are told for whole mappings only: {why}"));
+            self.note(format!("by referenced bits, known only per mapping: {why}"));
         }
         let views = sights.iter().filter_map(|(pid, seen)| {
             let weights = &self.processes.get(pid)?.weights;
@@ -329,6 +329,11 @@ impl<'a> Follow<'a> {
     }
 }
 
+/// The program is still being set up.
+fn has_grown(before: u64, bytes: u64) -> bool {
+    bytes > before + before / GROWTH
+}
+
 /// What was seen before counts half of what it did.
 fn age_and_add(weights: &mut WindowWeights, new: &WindowWeights) {
     for weight in weights.values_mut() {
@@ -353,24 +358,4 @@ fn anonymous_bytes(pid: u32) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_are_read_and_written() {
-        let settings: HugePageSettings = "auto:64".parse().expect("settings");
-        assert_eq!((settings.budget, settings.to_string().as_str()), (64, "auto:64"));
-        for text in ["auto", "auto:", "auto:0", "auto:-1", "64", "auto:1,2", "auto:99999999999999999999999"] {
-            let error = text.parse::<HugePageSettings>().expect_err(text).to_string();
-            assert!(error.contains(text) && error.contains("auto:K"), "{error}");
-        }
-    }
-
-    #[test]
-    fn old_sights_count_half_and_are_forgotten() {
-        let of = |even, odd| WindowWeight { even, odd };
-        let mut weights = WindowWeights::from([(0, of(8, 3)), (1, of(1, 1)), (2, of(4, 0))]);
-        age_and_add(&mut weights, &WindowWeights::from([(2, of(1, 1)), (3, of(0, 5))]));
-        assert_eq!(weights, WindowWeights::from([(0, of(4, 1)), (2, of(3, 1)), (3, of(0, 5))]));
-    }
-}
+pub(super) mod tests;

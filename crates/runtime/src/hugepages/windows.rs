@@ -42,11 +42,11 @@ impl Unfit {
         match self {
             Self::Shared => "shared memory",
             Self::File => "files",
-            Self::Special => "stacks, devices, the kernel's own",
+            Self::Special => "stacks, devices and kernel mappings",
             Self::Reserved => "reserved huge pages (hugetlbfs)",
             Self::Locked => "locked memory",
-            Self::NoHugePage => "memory that the program wants without huge pages (MADV_NOHUGEPAGE)",
-            Self::Watched => "memory whose faults the program watches (userfaultfd)",
+            Self::NoHugePage => "memory that the program excluded (MADV_NOHUGEPAGE)",
+            Self::Watched => "memory under userfaultfd",
         }
     }
 }

@@ -51,6 +51,32 @@ int main(void) {
 }
 "##;
 
+/// On a machine whose first level has no sets its second is coloured: 128 sets of 16 ways, of four pages in a row each.
+const SECOND_LEVEL: &str = r##"
+#include "tlb_malloc.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(void) {
+    unsigned i;
+
+    setenv("LOOKASIDE_MACHINE", "ryzen-5900x", 1);
+    assert(tlb_malloc_init(129) == -1 && errno == EINVAL);
+    assert(tlb_malloc_init(0) == 0);
+    for (i = 0; i < 16; i++) {
+        void *page = tlb_malloc(4096, 127);
+        assert(page && ((uintptr_t)page >> 14 & 127) == 127);
+    }
+    assert(!tlb_malloc(1, 127) && errno == ENOMEM);
+    assert(!tlb_malloc(1, 128) && errno == EINVAL);
+    printf("coloured\n");
+    return 0;
+}
+"##;
+
 /// A partition file.
 const FILE: &str = r##"
 #define FILE_TEXT "machine = \"m\"\npage_size = \"4K\"\n[[level]]\nname = \"l1\"\nsets = 16\nways = 4\nindex = \"linear\"\n" \
@@ -171,6 +197,12 @@ int main(void) {
     for (i = 0; i < 2; i++)
         assert(pthread_join(threads[i], NULL) == 0);
 
+    /* A heap that has ended is nothing to a fork. */
+    tlb_heap *ended = tlb_heap_create("p.toml", 0);
+    assert(ended && tlb_heap_malloc(ended, 100, blue));
+    tlb_heap_destroy(ended);
+    assert(child_allocates());
+
     tlb_heap_free(heap, b);
     tlb_heap_free(heap, NULL);
     tlb_heap_destroy(NULL);
@@ -196,6 +228,14 @@ fn the_papers_calls() {
         if let Some(output) = output_of(PAPER, Language::C, &linked) {
             ends_with(&output, "tlb_free(0x…): it is of colour 11\n");
         }
+    }
+}
+
+#[test]
+fn the_first_level_that_has_sets_is_coloured() {
+    if let Some(output) = output_of(SECOND_LEVEL, Language::C, &both_ways()[0]) {
+        let (said, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!((said.as_ref(), wrong.as_ref()), ("coloured\n", ""));
     }
 }
 

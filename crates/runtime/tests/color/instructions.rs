@@ -1,7 +1,7 @@
 //! Instructions of malloc and free, counted by callgrind: what no other load on the machine changes.
 //!
 //! The dev profile optimises this crate (Cargo.toml) and leaves its checks in, for overflows and of what unsafe code is
-//! given: a release takes about half (docs/color.md).
+//! given: a release takes about half (docs/results/coloring.md).
 
 use std::process::{Child, Command, Stdio};
 

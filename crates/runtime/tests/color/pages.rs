@@ -58,8 +58,8 @@ fn equations_hold_for_256_sets() {
     }
 }
 
-/// Of every preset with sets in a data TLB, some R that can be: of a linear index all where nothing is coalesced, and the
-/// multiples of what is; for any other the nearest are named, and are right.
+/// Of every preset with sets in a data TLB, some R that can be: of a linear index all where nothing is coalesced, and
+/// the multiples of what is; for any other the nearest are named, and are right.
 #[test]
 fn the_equations_hold_for_each_preset() {
     let mut tried = 0;
@@ -165,6 +165,14 @@ fn a_stack_has_a_guard_and_is_given_back() {
     assert_eq!((bytes, lowest as usize % PAGE), (5 * PAGE, 0));
     let vpns = heap.vpns(row);
     assert!((0..5).all(|page| vpns.contains(&((lowest as u64 >> 12) + page))));
+    let rights = |at: *mut u8| {
+        let vmas = lookaside_host::Process::own().maps().expect("its mappings");
+        let vma = vmas.into_iter().find(|vma| vma.start <= at as u64 && (at as u64) < vma.end).expect("it is mapped");
+        vma.rights
+    };
+    let guard = lowest.wrapping_sub(PAGE);
+    let ends = [guard, guard.wrapping_add(PAGE - 1), lowest, lowest.wrapping_add(bytes - 1)];
+    assert_eq!(ends.map(rights), ["---p", "---p", "rw-p", "rw-p"]);
     // A thread runs on it, and sees an address in it.
     // SAFETY: attributes and a thread of this function's own, which has ended before the stack is given back.
     let inside = unsafe {
@@ -185,12 +193,54 @@ fn a_stack_has_a_guard_and_is_given_back() {
     assert!(heap.stack(20_000, row).is_err());
     // SAFETY: nobody is on it.
     unsafe { heap.end_stack(lowest) }.expect("an end");
+    assert_eq!([guard, lowest].map(rights), ["rw-p"; 2], "both are the heap's again");
     assert!(heap.stack(20_000, row).is_ok());
     assert!(heap
         .stack(1, 0)
         .expect_err("one page and a guard")
         .to_string()
         .contains("colour 0 has no 1 contiguous bytes"));
+}
+
+/// Four pages of a set, each a run by itself: a block aligned to a page does not fit beside its header.
+#[test]
+fn what_is_had_as_a_page_after_all_is_not_counted_as_refused() {
+    let mut heap = paper(4);
+    for n in 1..=4 {
+        let at = heap.aligned(PAGE, 100, 0);
+        assert!(!at.is_null() && (at as usize).is_multiple_of(PAGE));
+        let stats = heap.stats(0).expect("a colour");
+        assert_eq!((stats.refused, stats.allocations, stats.used_bytes), (0, n, n * PAGE as u64));
+    }
+    assert!(heap.aligned(PAGE, 100, 0).is_null() && heap.aligned(2 * PAGE, 100, 0).is_null());
+    // Of no bytes no page is taken.
+    assert!(heap.aligned(PAGE, 0, 0).is_null());
+    assert_eq!(heap.stats(0).expect("a colour").refused, 3);
+}
+
+/// More runs than eight pages of the table have: every fourth page is one.
+#[test]
+fn colours_of_addresses_among_2400_runs() {
+    let level = ColorLevel { name: "l1".into(), sets: 4, ways: 4000, index: IndexFn::Linear };
+    let colors = vec![partition("a", Some(2400), 1, &[("l1", &[2], None)])];
+    let heap = SharedHeap::new(&options(vec![level], colors)).expect("a heap");
+    let vpns = heap.vpns(0);
+    assert_eq!(vpns.len(), 2400);
+    for vpn in vpns {
+        let of = [vpn - 1, vpn, vpn + 1].map(|vpn| heap.color_of((vpn << 12) as *const u8));
+        assert_eq!(of, [None, Some(0), None], "{vpn:#x}");
+    }
+}
+
+/// A heap that threads share says of itself what it would say to one.
+#[test]
+fn a_shared_heap_tells_its_colours_and_its_own_pages() {
+    let colors = vec![partition("a", Some(3), 3, &[]), partition("b", None, 1, &[("l1d-4k", &[3], Some(4))])];
+    let heap = SharedHeap::new(&options(xeon(), colors)).expect("a heap");
+    assert_eq!((heap.colors(), heap.vpns(0).len(), heap.vpns(1).len()), (2, 3, 4));
+    let own = heap.bookkeeping_vpns();
+    assert!(own.len() >= 3 && own.iter().all(|vpn| *vpn > 1 && heap.color_of((vpn << 12) as *const u8).is_none()));
+    assert_eq!(heap.huge_bytes(), Ok(0));
 }
 
 /// A page's colour is found among any number of runs, those of several pages of the table too.

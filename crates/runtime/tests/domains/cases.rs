@@ -51,6 +51,21 @@ fn who_is_come_back_to_keeps_its_key() {
 }
 
 #[test]
+fn no_more_keys_are_asked_for_than_are_needed() {
+    let keys = |compartments, schedule: &[usize]| counts(compartments, schedule.iter().copied()).keys;
+    assert_eq!([keys(1, &[]), keys(1, &[0, 0]), keys(3, &[0, 1, 2, 0]), keys(15, &[7, 3])], [1, 1, 3, 2]);
+}
+
+/// Fourteen of fifteen were come back to: the other one's key is enough for a sixteenth.
+#[test]
+fn as_many_keys_as_are_needed_are_taken_from_those_that_nobody_came_back_to() {
+    let counts = counts(16, (0..15).chain(0..14).chain([15]));
+    assert_eq!((counts.flushes, counts.recycled), (1, 1));
+    // One call to close it, and one each to open all sixteen.
+    assert_eq!(counts.protect_calls, 17);
+}
+
+#[test]
 fn what_is_entered_keeps_its_key_whoever_comes() {
     let (mut policy, mut keys, mut threads, all) = with(64, 2);
     keys.thread = 1;

@@ -160,6 +160,13 @@ proptest! {
             prop_assert_eq!((chosen.pid, chosen.weight), (7, seen as u64));
             prop_assert_eq!(&chosen.region, &case.areas[chosen.window.area].name);
         }
+        let weight = |is_huge: bool| {
+            let starts: Vec<u64> = windows.iter().filter(|w| (w.huge_pages > 0) == is_huge).map(|w| w.start).collect();
+            let seen = case.addrs.iter().filter(|&&addr| addr != 0 && starts.contains(&window_of(addr))).count();
+            (starts.len(), seen as u64)
+        };
+        prop_assert_eq!((choice.candidates, choice.candidates_weight), weight(false));
+        prop_assert_eq!((choice.huge, choice.huge_weight), weight(true));
         prop_assert_eq!(choice.chosen_weight, choice.chosen.iter().map(|chosen| chosen.weight).sum::<u64>());
         prop_assert!(choice.chosen_weight <= choice.candidates_weight);
         prop_assert_eq!(choice.candidates + choice.huge, windows.len());
@@ -259,7 +266,30 @@ fn chance_is_found_out_by_the_other_half() {
     assert_eq!((seen, held_out), (0.5, 0.0));
     // One window always.
     assert_eq!(share(vec![BASE; 100]), (1.0, 1.0));
+    // One half saw one window only, which is a quarter of the other, whose four windows have all of the first.
+    let at = |window: u64| BASE + window * WINDOW_BYTES;
+    assert_eq!(share((0..4).flat_map(|window| [at(0), at(window)]).collect()), (1.0, 0.625));
     let counted: BTreeMap<u64, WindowWeight> = tally(&[BASE, 0, BASE + 5, BASE, BASE + WINDOW_BYTES]);
     let of = |even, odd| WindowWeight { even, odd };
     assert_eq!(counted, BTreeMap::from([(BASE, of(2, 1)), (BASE + WINDOW_BYTES, of(1, 0))]));
+}
+
+#[test]
+fn a_huge_window_has_its_part_of_what_was_referenced_too() {
+    let areas = [MappedArea {
+        start: BASE,
+        end: BASE + 4 * WINDOW_BYTES,
+        name: String::new(),
+        resident_bytes: 2 * WINDOW_BYTES + 256 * PAGE,
+        referenced_bytes: 0,
+        unfit: None,
+    }];
+    // A huge window, one in small pages, half of one; two fifths, two fifths and a fifth.
+    let range = |start, pages, state| PageRange { start, end: start + pages * PAGE, state };
+    let ranges = [range(BASE, 512, PageState::Huge), range(BASE + WINDOW_BYTES, 768, PageState::Small)];
+    let windows = windows(&areas, &ranges);
+    let weights = spread(&areas, &windows, &[10 << 20]);
+    assert_eq!(weights.values().map(|weight| weight.all()).collect::<Vec<_>>(), [4 << 20, 4 << 20, 2 << 20]);
+    // Of a mapping that was not told of nothing is known.
+    assert!(spread(&areas, &windows, &[]).is_empty());
 }

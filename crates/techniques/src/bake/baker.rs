@@ -76,8 +76,8 @@ pub struct TouchCost {
 }
 
 impl TouchCost {
-    /// Of a Zen 3 core ([`CoreParameters::ZEN3`]): by walks, as many as it has walkers; by reads, as many as it has miss
-    /// buffers. A loop of 5 cycles and 1 for a NOP are assumed.
+    /// Of a Zen 3 core ([`CoreParameters::ZEN3`]): by walks, as many as it has walkers; by reads, as many as it has
+    /// miss buffers. A loop of 5 cycles and 1 for a NOP are assumed.
     pub fn zen3(way: TouchMethod) -> Self {
         let CoreParameters { walkers, miss_buffers, .. } = CoreParameters::ZEN3;
         let in_flight = if way == TouchMethod::Entries { miss_buffers } else { walkers };
@@ -111,8 +111,8 @@ pub enum ProgramFlow<'a> {
     },
 }
 
-/// A neighbour that presses on the shared caches, as stress-ng's stressors do (section 5.1): single loads in a loop, each on a
-/// core of its own of the program's socket, in a process of its own.
+/// A neighbour that presses on the shared caches, as stress-ng's stressors do (section 5.1): single loads in a loop,
+/// each on a core of its own of the program's socket, in a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stressor {
     /// Walks through so many bytes, line after line, again and again.

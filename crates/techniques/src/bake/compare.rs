@@ -31,13 +31,14 @@ pub struct BakeComparison {
     pub end: RunEnd,
 }
 
-/// Runs each setup without its helper and with it. The source is read once, each model has a thread of its own, and the results are
-/// those of [`model`], one by one.
+/// Runs each setup without its helper and with it. The source is read once, each model has a thread of its own, and the
+/// results are those of [`model`], one by one.
 ///
 /// `progress` is called after each block with the accesses so far, and may stop the run.
 ///
 /// # Errors
-/// As [`model`], of the first setup that has one. A source that fails is in [`BakeComparison::end`], with what came before.
+/// As [`model`], of the first setup that has one. A source that fails is in [`BakeComparison::end`], with what came
+/// before.
 pub fn compare_baked(
     runs: &[(Setup, ModelledBaker)],
     source: &mut dyn Source,

@@ -177,3 +177,43 @@ fn hardware_thread(machine: &Machine, placement: HelperPlacement) -> Result<u32,
     }
     Ok(number)
 }
+
+#[cfg(test)]
+mod tests {
+    use lookaside_engine::Setup;
+    use lookaside_machine::preset;
+
+    use super::*;
+    use crate::bake::TouchCost;
+
+    #[test]
+    fn its_time_is_that_of_its_loop_its_sleep_and_its_hours() {
+        const BASE: u64 = 1 << 36;
+        let machine = preset("ryzen-5900x").expect("a preset");
+        let mut engine = Engine::new(Setup::new(machine.clone())).expect("a setup");
+        // Nine pages from the middle of one on, which are two touches; and a byte, which is one.
+        let regions = vec![BASE + 100..BASE + 9 * 4096, BASE << 1..(BASE << 1) + 1];
+        let baker = ModelledBaker {
+            nops: 3,
+            sleep_cycles: 1000.0,
+            // So many touches are under way that none is waited for.
+            pace: TouchCost { touch_cycles: 5.0, nop_cycles: 2.0, in_flight: 1e9 },
+            ..ModelledBaker::new(TouchMethod::Entries, 1, regions)
+        };
+        let mut helper = RunningHelper::new(&baker, &machine, &mut engine).expect("a place");
+        let mut times = Vec::new();
+        for number in 0..7 {
+            if number == 5 {
+                helper.sleep_until(5000.0);
+            }
+            times.push((helper.next - BASE, helper.now()));
+            helper.step(&mut engine, number < 2);
+        }
+        let places = [0, 8 * 4096, BASE];
+        let at = |number: usize, now: f64| (places[number % 3], now);
+        let expected = [0.0, 11.0, 22.0, 1033.0, 1044.0, 5000.0, 6011.0];
+        assert_eq!(times, expected.into_iter().enumerate().map(|(i, now)| at(i, now)).collect::<Vec<_>>());
+        let result = helper.end(&mut engine);
+        assert_eq!((result.touches, result.rounds), (5, 2));
+    }
+}

@@ -1,10 +1,11 @@
-//! PT-Baker (Chatzopoulos 2024) in the model: a helper beside the program touches page-table entries at its own pace, so
-//! that walks find them in a cache.
+//! PT-Baker (Chatzopoulos 2024) in the model: a helper beside the program touches page-table entries at its own pace,
+//! so that walks find them in a cache.
 //!
 //! Program and helper go through one engine, in the order of their modelled times. The helper's touches are made there:
-//! by its own hardware thread's TLBs, walks and caches, or as the kernel's reads of the entries. What it costs the program
-//! is room in what they share. Bandwidth, and an SMT core's shared pipeline, are not modelled. The program's time is that
-//! of a core which does several accesses at once, as far as these need nothing of each other ([`ProgramFlow`]).
+//! by its own hardware thread's TLBs, walks and caches, or as the kernel's reads of the entries. What it costs the
+//! program is room in what they share. Bandwidth, and an SMT core's shared pipeline, are not modelled. The program's
+//! time is that of a core which does several accesses at once, as far as these need nothing of each other
+//! ([`ProgramFlow`]).
 //!
 //! ```
 //! use lookaside_engine::{FrameLayout, Setup};

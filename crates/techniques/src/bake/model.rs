@@ -14,8 +14,8 @@ use crate::slice;
 /// Accesses that the program goes on by before the helper catches up: some hundred to some thousand cycles.
 const STEP: usize = 16;
 
-/// Runs a program's accesses through a machine, with a helper beside it or without, and with stressors beside both. Same
-/// arguments, same result to the bit.
+/// Runs a program's accesses through a machine, with a helper beside it or without, and with stressors beside both.
+/// Same arguments, same result to the bit.
 ///
 /// # Errors
 /// The setup is impossible, the source can't be read, or the helper can't be placed or has nothing to do.
@@ -72,7 +72,8 @@ pub fn model(
     })
 }
 
-/// Lets helper and stressors do what they do up to a time, one after the other as their times tell; at one time the helper first.
+/// Lets helper and stressors do what they do up to a time, one after the other as their times tell; at one time the
+/// helper first.
 fn catch_up(
     engine: &mut Engine,
     time: f64,

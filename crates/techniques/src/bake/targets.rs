@@ -1,4 +1,4 @@
-//! What `lookaside run --bake` would bake of a recorded program.
+//! What `lookaside bake run` would bake of a recorded program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -7,7 +7,7 @@ use lookaside_trace::{Block, Event, MemoryMap, Source};
 
 use crate::names::{mapping_name, Unnamed};
 
-/// Spans with less than this in small pages are left out, as by the preloaded baker (docs/run.md).
+/// Spans with less than this in small pages are left out, as by the preloaded baker (docs/explanation/baking.md).
 const LEAST_BYTES: u64 = 4 << 20;
 /// What lies closer than this is one span, as there.
 const NEAR_BYTES: u64 = 256 << 10;
@@ -44,8 +44,9 @@ pub struct TargetRegion {
     pub range: Range<u64>,
 }
 
-/// Reads a trace to its end, or to where it can't be read further, and finds what to bake: of each mapping, at whatever time it
-/// was there, the windows of 2 MiB that are touched at some time; spans of less than 4 MiB are left out. `None`: nothing is left.
+/// Reads a trace to its end, or to where it can't be read further, and finds what to bake: of each mapping, at whatever
+/// time it was there, the windows of 2 MiB that are touched at some time; spans of less than 4 MiB are left out.
+/// `None`: nothing is left.
 ///
 /// `keep_on` is asked after each block; `false` ends the search, with what was seen until then.
 pub fn find_targets(source: &mut dyn Source, mut keep_on: impl FnMut() -> bool) -> Option<BakeTargets> {

@@ -1,7 +1,7 @@
 //! A scheduled set of tasks in the engine: which job misses how often, and what it costs.
 //!
-//! All tasks are threads of one process on one hardware thread. A slice's accesses are as many as its time holds at the task's
-//! pace; what they cost changes no time of the schedule. Instruction fetches are not modelled.
+//! All tasks are threads of one process on one hardware thread. A slice's accesses are as many as its time holds at the
+//! task's pace; what they cost changes no time of the schedule. Instruction fetches are not modelled.
 //!
 //! ```
 //! use lookaside_engine::Setup;
@@ -31,7 +31,7 @@ use super::schedule::{End, Schedule, Slice};
 use super::work::Work;
 
 /// Accesses that go through the engine at once, so that a block stays within the second-level cache.
-const BLOCK_ACCESSES: usize = 16 * 1024;
+const BLOCK_ACCESSES: usize = 1 << 14;
 
 /// What a job came to. Its own accesses only: those of the system at its switches are counted nowhere.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -74,8 +74,9 @@ pub enum ModelError {
     },
 }
 
-/// Runs a schedule. `works`: one a task, in the set's order. `noise`: addresses that the system loads at the begin of each slice
-/// ("OS noise", Panchamukhi 2014, section 6.0.6), warm-ups included. Jobs come in the order of tasks, then of jobs.
+/// Runs a schedule. `works`: one a task, in the set's order. `noise`: addresses that the system loads at the begin of
+/// each slice ("OS noise", Panchamukhi 2014, section 6.0.6), warm-ups included. Jobs come in the order of tasks, then
+/// of jobs.
 ///
 /// # Errors
 /// The setup is impossible, or a task has no work.
@@ -111,7 +112,8 @@ pub fn model(setup: Setup, schedule: &Schedule, works: &[Work], noise: &[u64]) -
     Ok(jobs)
 }
 
-/// A block of the one thread that all tasks are here: of threads the engine would run each on a hardware thread of its own.
+/// A block of the one thread that all tasks are here: of threads the engine would run each on a hardware thread of its
+/// own.
 fn empty() -> Block {
     Block { process: 1, thread: 1, ..Block::default() }
 }

@@ -1,18 +1,18 @@
 //! Noisy sets (Panchamukhi 2014, section 6.0.6): entries that the system itself uses, and that tasks cannot count on.
 //!
-//! The rule, for each set of a TLB that the machine's description has a [`Disturbance`] of (a figure that is not 0 is clearly
-//! above the median set's; see there):
+//! The rule, for each set of a TLB that the machine's description has a [`Disturbance`] of (a figure that is not 0 is
+//! clearly above the median set's; see there):
 //!
-//! - A system call, or a switch to another process and back, that puts `x` entries out of the full set uses `x` of its own
-//!   there: `x` ways, rounded up, are set aside; of the two the larger number. As long as the system comes with the same pages each time, tasks
-//!   that use no more than the rest lose nothing, whatever the policy.
-//! - Evictions by the second come from interrupts and from others; how many entries these use at once, no rate tells. The set is left out
-//!   whole, as the paper did with all noisy ones.
+//! - A system call, or a switch to another process and back, that puts `x` entries out of the full set uses `x` of its
+//!   own there: `x` ways, rounded up, are set aside; of the two the larger number. As long as the system comes with the
+//!   same pages each time, tasks that use no more than the rest lose nothing, whatever the policy.
+//! - Evictions by the second come from interrupts and from others; how many entries these use at once, no rate tells.
+//!   The set is left out whole, as the paper did with all noisy ones.
 
 use lookaside_machine::{ColorLevel, Disturbance, Machine};
 
-/// Ways of each set of a level that are set aside for the system; at most the level's. `None`: the description has no figures,
-/// so that nothing is known to be needed.
+/// Ways of each set of a level that are set aside for the system; at most the level's. `None`: the description has no
+/// figures, so that nothing is known to be needed.
 pub fn set_aside(machine: &Machine, level: &ColorLevel) -> Option<Vec<u32>> {
     let measured = machine.disturbances.iter().find(|disturbance| disturbance.tlb == level.name)?;
     if [&measured.evictions_per_second, &measured.evictions_per_system_call, &measured.evictions_per_context_switch]

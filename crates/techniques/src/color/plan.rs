@@ -1,9 +1,10 @@
-//! The planner: which sets, and how many entries of each, the pages of each task may use (Panchamukhi 2014, chapter 3, for any
-//! index, all levels at once, and ways as well as sets).
+//! The planner: which sets, and how many entries of each, the pages of each task may use (Panchamukhi 2014, chapter 3,
+//! for any index, all levels at once, and ways as well as sets).
 //!
-//! Isolation needs no more than that no set of any level is promised to more pages than it has entries that the system leaves: then
-//! nothing is ever replaced. Pages are chosen by number in a made-up area (`plan/grid.rs`); a partition says how many of them lie in each set, and a heap that
-//! looks for pages within its partition finds as many, which is checked before a plan is given.
+//! Isolation needs no more than that no set of any level is promised to more pages than it has entries that the system
+//! leaves: then nothing is ever replaced. Pages are chosen by number in a made-up area (`plan/grid.rs`); a partition
+//! says how many of them lie in each set, and a heap that looks for pages within its partition finds as many, which is
+//! checked before a plan is given.
 //!
 //! ```
 //! use lookaside_machine::{preset, PageSize};
@@ -178,7 +179,8 @@ impl crate::plan::Plan for ColorPlan {
     }
 }
 
-/// Plans for a set of tasks whose pages are known ([`TaskSet::with_traces`]), on one core of a machine. Same input, same plan.
+/// Plans for a set of tasks whose pages are known ([`TaskSet::with_traces`]), on one core of a machine. Same input,
+/// same plan.
 ///
 /// # Errors
 /// The machine has no data TLB for such pages, or one that cannot be coloured by; the tasks have too many pages.
@@ -219,7 +221,7 @@ pub fn plan(set: &TaskSet, machine: &Machine, page_size: PageSize) -> Result<Col
     };
     if verdict != Verdict::Isolated {
         remarks
-            .push(format!("the sharing is the least of {weighed} places weighed; that none is better is not proved"));
+            .push(format!("of {weighed} placements weighed, this one shares least; that none is better is not proved"));
     }
     // A heap knows what others leave, and not which of that is set aside.
     if levels.iter().any(|level| level.room.iter().any(|room| *room < level.ways)) {
@@ -256,7 +258,8 @@ fn needs(set: &TaskSet) -> Result<Vec<Need>, ColorError> {
     }
     if all > MAX_PAGES {
         return Err(ColorError(format!(
-            "the tasks have {all} pages in all; plans are for {MAX_PAGES} at most, more than any TLB holds: take larger pages"
+            "the tasks have {all} pages in all; plans are for {MAX_PAGES} at most, more than any TLB holds: take \
+             larger pages"
         )));
     }
     Ok(needs)
@@ -313,8 +316,7 @@ fn partitions(
             shares = merged(shares);
             // The heaps of the tasks after it find these taken.
             grid.pick(&shares, *need, &mut taken);
-            remarks
-                .push(format!("task {}: only without limits on its sets does a heap find all of its pages", task.name));
+            remarks.push(format!("task {}: a heap finds all its pages only if its sets have no limits", task.name));
         }
         let contiguous_pages = task.contiguous_pages;
         Partition { name: task.name.clone(), pages: task.pages, contiguous_pages, shares }
@@ -324,7 +326,8 @@ fn partitions(
     (all, remarks)
 }
 
-/// The partition of the heap's own pages: what is neither promised nor set aside; `None`: nothing is, at some level of several sets.
+/// The partition of the heap's own pages: what is neither promised nor set aside; `None`: nothing is, at some level of
+/// several sets.
 fn own_pages(levels: &[Level], tenants: &[Vec<Tenants>]) -> Option<Partition> {
     let mut shares = Vec::new();
     // In a level of one set that is promised to more than it holds nobody has a place apart.
@@ -405,3 +408,6 @@ fn task_plan(set: &TaskSet, i: usize, rank: usize, responses: &Responses, by_tas
         bounds: by_task[i].clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,10 @@
 //! Response times of fixed-priority preemptive tasks on one core, and how often each is interrupted.
 //!
-//! The response time of a job is at most the least `R` with `R = C + sum over tasks above of ceil(R / T) C` (Joseph and Pandya,
-//! "Finding response times in a real-time system", 1986; Audsley et al., "Applying new scheduling theory to static
-//! priority pre-emptive scheduling", 1993): all tasks released at once is the worst that can be, whatever the phases. It holds
-//! for tasks that neither wait for each other nor suspend themselves, and where `execution` is all that a job takes.
+//! The response time of a job is at most the least `R` with `R = C + sum over tasks above of ceil(R / T) C` (Joseph and
+//! Pandya, "Finding response times in a real-time system", 1986; Audsley et al., "Applying new scheduling theory to
+//! static priority pre-emptive scheduling", 1993): all tasks released at once is the worst that can be, whatever the
+//! phases. It holds for tasks that neither wait for each other nor suspend themselves, and where `execution` is all
+//! that a job takes.
 
 use super::tasks::{TaskSet, Time};
 
@@ -37,13 +38,14 @@ impl Responses {
         Self { times, releases }
     }
 
-    /// Longest time from a job's release to its end; `None` where it may be longer than the period, of this task or of one above it.
+    /// Longest time from a job's release to its end; `None` where it may be longer than the period, of this task or of
+    /// one above it.
     pub fn time(&self, task: usize) -> Option<Time> {
         self.times.get(task).copied().flatten()
     }
 
-    /// Most jobs of each other task (by position) that are released from a job's release to its end, and may interrupt it; 0 for
-    /// those below it. `None` as in [`Responses::time`].
+    /// Most jobs of each other task (by position) that are released from a job's release to its end, and may interrupt
+    /// it; 0 for those below it. `None` as in [`Responses::time`].
     pub fn releases(&self, task: usize) -> Option<&[u64]> {
         self.releases.get(task)?.as_deref()
     }
@@ -90,7 +92,8 @@ mod tests {
 
     #[test]
     fn the_papers_tasks_are_preempted_five_times() {
-        // Section 6.0.8; appendix A.2: "T2's response time exceeds 9.84ms and is interrupted by five preemptions of T1".
+        // Section 6.0.8; appendix A.2: "T2's response time exceeds 9.84ms and is interrupted by five preemptions of
+        // T1".
         let responses = Responses::of(&tasks(&[("2ms", "0.392ms"), ("16ms", "7.88ms")]));
         assert_eq!(responses.time(0), Some(Time { nanos: 392_000 }));
         assert_eq!(responses.time(1), Some(Time { nanos: 9_840_000 }));
@@ -110,5 +113,14 @@ mod tests {
     fn what_does_not_settle_is_not_waited_for() {
         let responses = Responses::of(&tasks(&[("1000001ns", "1000000ns"), ("2000000s", "1s")]));
         assert_eq!(responses.time(1), None);
+    }
+
+    #[test]
+    fn a_job_may_take_all_of_its_period_and_no_more() {
+        let responses = Responses::of(&tasks(&[("4ms", "2ms"), ("8ms", "4ms")]));
+        assert_eq!(responses.time(1), Some(Time { nanos: 8_000_000 }));
+        assert_eq!(responses.releases(1), Some(&[2, 0][..]));
+        let responses = Responses::of(&tasks(&[("4ms", "2ms"), ("8ms", "4.000001ms")]));
+        assert_eq!((responses.time(1), responses.releases(1)), (None, None));
     }
 }

@@ -1,8 +1,8 @@
 //! A set of tasks on one core under a fixed-priority, preemptive scheduler, in virtual time.
 //!
 //! Times are whole nanoseconds; switching takes none. A job runs for its task's execution time, misses included. At one
-//! instant a job ends first, then jobs are released, then the most important one runs. Jobs of one task run in the order of their
-//! release: one that is late makes the next wait, as in Panchamukhi 2014, Algorithm 4.
+//! instant a job ends first, then jobs are released, then the most important one runs. Jobs of one task run in the
+//! order of their release: one that is late makes the next wait, as in Panchamukhi 2014, Algorithm 4.
 
 use super::tasks::TaskSet;
 

@@ -55,7 +55,8 @@ pub struct Task {
     /// Of these, the longest run that must be contiguous.
     #[serde(default = "one")]
     pub contiguous_pages: u64,
-    /// Most accesses to these pages in a job. Needed for a bound where the replacement policy promises nothing else (random).
+    /// Most accesses to these pages in a job. Needed for a bound where the replacement policy promises nothing else
+    /// (random).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accesses: Option<u64>,
     /// A recorded job, in place of `pages`; relative to the task file.
@@ -64,7 +65,8 @@ pub struct Task {
     /// What its jobs run on the metal, in place of loading the pages: the name of a program. Nothing else reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Pages that the program's data fill; they are spread evenly over `pages`, a power of two times as many. Absent: as many.
+    /// Pages that the program's data fill; they are spread evenly over `pages`, a power of two times as many. Absent:
+    /// as many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_pages: Option<u64>,
 }
@@ -204,7 +206,8 @@ impl TaskSet {
             }
             if let Some(data) = task.data_pages {
                 let spread = task.spread();
-                let even = data > 0 && task.pages == Some(data * spread) && spread.is_power_of_two();
+                // 0 is no part of the pages, which are at least 1.
+                let even = task.pages == Some(data * spread) && spread.is_power_of_two();
                 if task.program.is_none() {
                     return at("data_pages", "stands without a program".into());
                 } else if !even || spread > MOST_SPREAD {
@@ -288,7 +291,9 @@ impl<'de> Deserialize<'de> for Time {
 
 #[cfg(test)]
 mod tests {
-    use super::{TaskSet, Time};
+    use schemars::JsonSchema;
+
+    use super::{Task, TaskSet, Time};
 
     const TWO: &str = "[[task]]\nname = \"T1\"\nphase = \"1ms\"\nperiod = \"2ms\"\nexecution = \"0.392ms\"\npages = 4\n\
                        [[task]]\nname = \"T2\"\nperiod = \"16ms\"\nexecution = \"7.88ms\"\npages = 4\ncontiguous_pages = 2\n";
@@ -299,20 +304,30 @@ mod tests {
             ("0.392ms", 392_000),
             ("2s", 2_000_000_000),
             ("7 us", 7_000),
-            ("1.50ns", 0),
             ("1.05us", 1_050),
+            ("1.005us", 1_005),
+            ("1.000ns", 1),
             ("15ns", 15),
+            ("4611686018427387903ns", (1 << 62) - 1),
         ] {
-            match text.parse::<Time>() {
-                Ok(time) => assert_eq!(time.nanos, nanos, "{text}"),
-                Err(why) => assert_eq!(why, "\"1.50ns\" has a part of a nanosecond"),
-            }
+            assert_eq!(text.parse::<Time>(), Ok(Time { nanos }), "{text}");
         }
-        for text in ["", "1.05ns", "ms", "1", "-1ms", "1.ms", ".5ms", "1e3ms", "99999999999999999999s", "9999999999s"] {
-            assert!(text.parse::<Time>().is_err(), "{text}");
+        for text in ["", "ms", "1", "-1ms", "+1ms", "1.ms", ".5ms", "1e3ms", "1.x5ms"] {
+            let said = format!("{text:?} is no time; write a number and ns, us, ms or s, as \"0.4ms\"");
+            assert_eq!(text.parse::<Time>(), Err(said));
+        }
+        for text in ["1.50ns", "1.05ns", "1.0005us"] {
+            assert_eq!(text.parse::<Time>(), Err(format!("{text:?} has a part of a nanosecond")));
+        }
+        for text in ["99999999999999999999s", "9999999999s", "4611686018427387904ns"] {
+            assert_eq!(text.parse::<Time>(), Err(format!("{text:?} is too long")));
         }
         assert_eq!(Time { nanos: 392_000 }.to_string(), "392us");
         assert_eq!(Time::default().to_string(), "0s");
+        let schema = schemars::schema_for!(Time);
+        let of = |key: &str| schema.get(key).and_then(|value| value.as_str());
+        assert_eq!([of("type"), of("pattern")], [Some("string"), Some("^[0-9]+(ns|us|ms|s)$")]);
+        assert_eq!(Time::schema_name(), "Time");
     }
 
     #[test]
@@ -351,7 +366,14 @@ mod tests {
                 "contiguous_pages = 5",
                 "t.toml: task[1].contiguous_pages: is more than the 4 pages",
             ),
+            ("contiguous_pages = 2", "contiguous_pages = 0", "t.toml: task[1].contiguous_pages: is 0; at least 1"),
+            ("pages = 4\n[[", "pages = 0\n[[", "t.toml: task[0].pages: is 0"),
             ("pages = 4\n[[", "[[", "t.toml: task[0].pages: is missing; write it, or a trace"),
+            (
+                "pages = 4\n[[",
+                "pages = 4\ntrace = \"a\"\n[[",
+                "t.toml: task[0].pages: stands beside a trace, which says it already",
+            ),
             (
                 "pages = 4\n[[",
                 "pages = 4\npriority = 1\n[[",
@@ -370,6 +392,11 @@ mod tests {
             ),
             (
                 "pages = 4\n[[",
+                "pages = 13\nprogram = \"fft\"\ndata_pages = 3\n[[",
+                "t.toml: task[0].data_pages: is to be the 13 pages divided by 1, 2, 4, … or 64",
+            ),
+            (
+                "pages = 4\n[[",
                 "pages = 12\nprogram = \"fft\"\ndata_pages = 0\n[[",
                 "t.toml: task[0].data_pages: is to be the 12 pages divided by 1, 2, 4, … or 64",
             ),
@@ -384,5 +411,54 @@ mod tests {
             let error = TaskSet::parse(&TWO.replacen(from, to, 1), "t.toml").expect_err(to);
             assert_eq!(error.to_string(), said);
         }
+    }
+
+    #[test]
+    fn what_is_just_within_its_limits_is_taken() {
+        let tasks = |count: usize| {
+            let of = |i: usize| {
+                format!(
+                    "[[task]]\nname = \"T{i}\"\nperiod = \"1ms\"\nexecution = \"1ms\"\npages = 2\ncontiguous_pages = 2\n"
+                )
+            };
+            TaskSet::parse(&(0..count).map(of).collect::<String>(), "t").map(|set| set.tasks.len())
+        };
+        assert_eq!(tasks(256), Ok(256));
+        assert_eq!(tasks(257).expect_err("too many").to_string(), "t: has 257 tasks; write 1 to 256");
+        assert_eq!(TaskSet::parse("task = []", "t").expect_err("none").to_string(), "t: has 0 tasks; write 1 to 256");
+        let text = TWO.replacen("pages = 4", "pages = 128\nprogram = \"fft\"\ndata_pages = 2", 1);
+        assert_eq!(TaskSet::parse(&text, "t").expect("a set").tasks[0].spread(), 64);
+    }
+
+    #[test]
+    fn a_hyperperiod_is_the_least_common_multiple_of_the_periods_below_2_to_the_63() {
+        let task = TaskSet::parse(TWO, "t").expect("a set").tasks.remove(0);
+        let of = |periods: &[u64]| {
+            let tasks = periods.iter().map(|&nanos| Task { period: Time { nanos }, ..task.clone() }).collect();
+            TaskSet { tasks }.hyperperiod().map(|time| time.nanos)
+        };
+        assert_eq!([of(&[6, 10, 15]), of(&[7, 7])], [Some(30), Some(7)]);
+        assert_eq!([of(&[(1 << 63) - 1]), of(&[1 << 61, 3])], [Some((1 << 63) - 1), Some(3 << 61)]);
+        assert_eq!([of(&[1 << 63]), of(&[1 << 62, 3]), of(&[1 << 62, 5])], [None; 3]);
+    }
+
+    #[test]
+    fn a_file_of_at_most_a_mebibyte_is_loaded_and_its_traces_lie_beside_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("tasks.toml");
+        let load = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).expect("written");
+            TaskSet::load(&path).map_err(|why| why.to_string().replace(&path.display().to_string(), "FILE"))
+        };
+        let text = TWO.replacen("pages = 4", "trace = \"job.lkt\"", 1);
+        let set = load(text.as_bytes()).expect("a set");
+        assert_eq!(set.tasks[0].trace, Some(folder.path().join("job.lkt")));
+        let long = |bytes: usize| format!("{text}#{}", "-".repeat(bytes - text.len() - 1)).into_bytes();
+        assert_eq!(load(&long(1 << 20)), Ok(set));
+        assert_eq!(load(&long((1 << 20) + 1)), Err("FILE: is longer than 1 MiB, which no task file is".into()));
+        assert_eq!(load(b"\xff"), Err("FILE: is no UTF-8 text".into()));
+        assert_eq!(load(b"task = []"), Err("FILE: has 0 tasks; write 1 to 256".into()));
+        let said = TaskSet::load(&folder.path().join("none.toml")).expect_err("none").to_string();
+        assert!(said.contains("none.toml: cannot be read: "), "{said}");
     }
 }

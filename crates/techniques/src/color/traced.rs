@@ -19,11 +19,12 @@ struct TracedJob {
 }
 
 impl TaskSet {
-    /// Puts in place of each trace the distinct data pages of this size that it touches, and its loads and stores; more accesses
-    /// that the file gives for the task stand. An access that reaches into a second page counts for each.
+    /// Puts in place of each trace the distinct data pages of this size that it touches, and its loads and stores; more
+    /// accesses that the file gives for the task stand. An access that reaches into a second page counts for each.
     ///
     /// # Errors
-    /// A trace cannot be read, is damaged, holds samples, or touches no or too many pages, or fewer than are to be contiguous.
+    /// A trace cannot be read, is damaged, holds samples, or touches no or too many pages, or fewer than are to be
+    /// contiguous.
     pub fn with_traces(mut self, page_size: PageSize) -> Result<Self, TasksError> {
         for task in &mut self.tasks {
             let Some(path) = task.trace.take() else { continue };
@@ -88,6 +89,7 @@ fn is_data(kind: Kind) -> bool {
 #[cfg(test)]
 mod tests {
     use lookaside_machine::PageSize;
+    use lookaside_trace::{Block, Event, Kind, TraceInfo, TraceWriter};
 
     use super::super::tasks::TaskSet;
 
@@ -111,5 +113,83 @@ mod tests {
         assert_eq!(said, format!("task T: trace {path}: touches 4 pages, fewer than the 5 contiguous"));
         let said = set("/no/such.lkt", "").with_traces(PageSize::K4).expect_err("none").to_string();
         assert!(said.starts_with("task T: trace /no/such.lkt: ") && said.lines().count() == 1, "{said}");
+    }
+
+    /// A native trace of one block.
+    fn native(path: &std::path::Path, sample_period_ns: u64, block: &Block) {
+        let info = TraceInfo { sample_period_ns, ..TraceInfo::default() };
+        let mut writer = TraceWriter::create(path, &info).expect("a file");
+        writer.write(block).expect("written");
+        writer.finish().expect("written");
+    }
+
+    fn loads(addr: Vec<u64>, size: u8) -> Block {
+        let (kind, size) = (vec![Kind::Load; addr.len()], vec![size; addr.len()]);
+        Block { addr, kind, size, ..Block::default() }
+    }
+
+    #[test]
+    fn accesses_that_a_recorder_left_out_count() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.lkt");
+        let left_out = |kind, count| (3, Event::Repeats { addr: 0x1000, kind, count });
+        let block = Block {
+            repeat: vec![3, 0, 1],
+            events: vec![left_out(Kind::Store, 10), left_out(Kind::Fetch, 100)],
+            ..loads(vec![0x1000, 0x2000, 0x2ffe], 4)
+        };
+        native(&path, 0, &block);
+        let path = path.to_str().expect("text");
+        // 4 + 1 + 10, and 2 in each of two pages.
+        let tasks = set(path, "contiguous_pages = 3").with_traces(PageSize::K4).expect("read").tasks;
+        assert_eq!((tasks[0].pages, tasks[0].accesses), (Some(3), Some(19)));
+    }
+
+    #[test]
+    fn a_trace_that_does_not_tell_all_pages_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.lkt");
+        let said = |path: &str| {
+            let error = set(path, "").with_traces(PageSize::K4).expect_err("refused").to_string();
+            error.strip_prefix(&format!("task T: trace {path}: ")).expect(&error).to_string()
+        };
+        let name = path.to_str().expect("text");
+        native(&path, 1, &loads(vec![0x1000], 8));
+        assert_eq!(said(name), "holds samples, not every access: record it exactly");
+        native(&path, 0, &Block { kind: vec![Kind::Fetch], ..loads(vec![0x1000], 8) });
+        assert_eq!(said(name), "has no loads or stores");
+        native(&path, 0, &loads((0..100).map(|page| page << 12).collect(), 8));
+        let mut bytes = std::fs::read(&path).expect("a file");
+        // The last byte of the accesses, before the index.
+        let last = bytes.windows(8).rposition(|eight| eight == b"\x89LKT\r\n\x1a\n").expect("an index") - 1;
+        bytes[last] ^= 0x10;
+        std::fs::write(&path, bytes).expect("written");
+        let damage = lookaside_trace::check(name, None).expect("read").remove(0);
+        assert_eq!(damage.offset + damage.len, last as u64 + 1);
+        assert_eq!(
+            said(name),
+            format!(
+                "bytes {}–{} cannot be read, so its pages are not all known: {}",
+                damage.offset,
+                last + 1,
+                damage.reason
+            )
+        );
+    }
+
+    #[test]
+    fn a_heaps_area_of_pages_is_counted_and_no_more() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("t.lkt");
+        // Each reaches from one page into the next.
+        native(&path, 0, &loads((0..1 << 19).map(|pair| ((2 * pair + 1) << 12) - 1).collect(), 2));
+        let name = path.to_str().expect("text");
+        let counted = || set(name, "").with_traces(PageSize::K4).map(|set| set.tasks[0].pages);
+        assert_eq!(counted(), Ok(Some(1 << 20)));
+        let mut writer = TraceWriter::append(&path).expect("a trace");
+        writer.write(&loads(vec![1 << 40], 1)).expect("written");
+        writer.finish().expect("written");
+        let said = counted().expect_err("one too many").to_string();
+        assert!(said.ends_with("touches more than 1048576 pages of 4K: too many to be coloured"), "{said}");
     }
 }

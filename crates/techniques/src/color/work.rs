@@ -69,7 +69,8 @@ impl Work {
         Ok(work)
     }
 
-    /// One or more accesses more. An access to the line of the one before changes nothing in TLBs and caches: it is counted there.
+    /// One or more accesses more. An access to the line of the one before changes nothing in TLBs and caches: it is
+    /// counted there.
     fn push(&mut self, kind: Kind, addr: u64, times: u64) {
         self.accesses += times;
         let mut left = times;
@@ -100,8 +101,8 @@ impl Work {
         pages
     }
 
-    /// The same on other pages: its pages in ascending order take the place of each other's in this order. Pages beyond what it
-    /// touches are left alone.
+    /// The same on other pages: its pages in ascending order take the place of each other's in this order. Pages beyond
+    /// what it touches are left alone.
     ///
     /// # Errors
     /// There are too few pages.
@@ -127,8 +128,8 @@ impl Work {
     }
 }
 
-/// An address in each page, on a line of its own: the `from`-th line in the first page, the next in the next, so that up to 64
-/// pages meet in no set of a data cache whose ways are of 4 KiB each (Panchamukhi 2014, Figure 6.8).
+/// An address in each page, on a line of its own: the `from`-th line in the first page, the next in the next, so that
+/// up to 64 pages meet in no set of a data cache whose ways are of 4 KiB each (Panchamukhi 2014, Figure 6.8).
 pub fn on_own_lines(pages: &[u64], from: usize) -> Vec<u64> {
     let lines = PAGE_BYTES / LINE_BYTES;
     (from as u64..).zip(pages).map(|(line, page)| page_of(*page) + line % lines * LINE_BYTES).collect()
@@ -140,9 +141,34 @@ fn page_of(addr: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use lookaside_trace::TraceInfo;
     use lookaside_workloads::{Gups, PatternStream, BASE};
 
     use super::*;
+
+    /// Blocks from memory.
+    struct Blocks {
+        info: TraceInfo,
+        left: Vec<Block>,
+    }
+
+    impl Blocks {
+        fn new(blocks: Vec<Block>) -> Self {
+            Self { info: TraceInfo::default(), left: blocks }
+        }
+    }
+
+    impl Source for Blocks {
+        fn info(&self) -> &TraceInfo {
+            &self.info
+        }
+
+        fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+            let more = !self.left.is_empty();
+            *block = self.left.drain(..usize::from(more)).next().unwrap_or_default();
+            Ok(more)
+        }
+    }
 
     #[test]
     fn a_recording_is_the_streams_accesses_in_order() {
@@ -169,6 +195,7 @@ mod tests {
             assert_eq!(to.addr, pages[((from.addr - BASE) / PAGE_BYTES) as usize] + from.addr % PAGE_BYTES);
             assert_eq!((to.kind, to.times), (from.kind, from.times));
         }
+        assert_eq!(work.placed(&pages[..16]).as_ref(), Ok(&placed));
         let error = work.placed(&pages[..15]).expect_err("too few").to_string();
         assert_eq!(error, "the task touches 16 pages and is given 15");
     }
@@ -188,5 +215,42 @@ mod tests {
         let lines: std::collections::HashSet<u64> = addrs.iter().map(|addr| addr % PAGE_BYTES / LINE_BYTES).collect();
         assert_eq!(lines.len(), 40);
         assert!(addrs.iter().zip(&pages).all(|(addr, page)| page_of(*addr) == page_of(*page)));
+    }
+
+    #[test]
+    fn repeats_are_accesses_too_and_no_block_is_read_beyond_the_last() {
+        let block = |repeat: &[u32]| Block {
+            addr: vec![64; repeat.len()],
+            kind: vec![Kind::Load; repeat.len()],
+            repeat: repeat.into(),
+            ..Block::default()
+        };
+        let record = |repeat: &[u32], most: u64| {
+            let mut source = Blocks::new(vec![block(repeat), block(&[0])]);
+            let work = Work::record(&mut source, most, 1).expect("blocks");
+            (work.round.iter().map(|touch| touch.times).collect::<Vec<_>>(), work.accesses(), source.left.len())
+        };
+        // 3 + 1 + 5, and one more in the second block.
+        for (most, times, blocks_left) in [(0, 0, 2), (8, 8, 1), (9, 9, 1), (10, 10, 0), (11, 10, 0)] {
+            let (found, accesses, left) = record(&[2, 0, 4], most);
+            assert_eq!((found.iter().sum::<u32>(), accesses, left), (times, u64::from(times), blocks_left), "{most}");
+        }
+        // A touch is done 2^32 - 1 times at most.
+        assert_eq!(record(&[u32::MAX], u64::MAX), (vec![u32::MAX, 2], (1 << 32) + 1, 0));
+        assert_eq!(record(&[u32::MAX - 3, 4], u64::MAX), (vec![u32::MAX, 4], (1 << 32) + 3, 0));
+    }
+
+    #[test]
+    fn only_accesses_of_one_kind_to_one_line_are_joined() {
+        use Kind::{Load, Store};
+        let block = Block {
+            addr: vec![0, 63, 64, 100, 64, 0],
+            kind: vec![Load, Load, Load, Store, Store, Load],
+            ..Block::default()
+        };
+        let work = Work::record(&mut Blocks::new(vec![block]), u64::MAX, 7).expect("a block");
+        let touch = |kind, addr, times| Touch { kind, addr, times };
+        assert_eq!(work.round, [touch(Load, 0, 2), touch(Load, 64, 1), touch(Store, 100, 2), touch(Load, 0, 1)]);
+        assert_eq!(work.warm_up(), Work { round: vec![touch(Load, 0, 1)], accesses: 1, accesses_per_ms: 7 });
     }
 }

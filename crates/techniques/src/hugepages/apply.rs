@@ -1,7 +1,8 @@
 //! A plan in another run of the program: which aligned windows of that run's regions to make huge.
 //!
-//! Two runs differ in where a region starts modulo 2 MiB, so a plan holds by region and byte range. Whoever applies it finds the region
-//! ([`find_region`]), the planned bytes in it ([`planned_range`]), and the windows that mostly hold them ([`aligned_windows`]).
+//! Two runs differ in where a region starts modulo 2 MiB, so a plan holds by region and byte range. Whoever applies it
+//! finds the region ([`find_region`]), the planned bytes in it ([`planned_range`]), and the windows that mostly hold
+//! them ([`aligned_windows`]).
 
 use std::ops::Range;
 
@@ -22,8 +23,8 @@ pub struct Aligned {
     pub range: usize,
 }
 
-/// The aligned windows that lie wholly in a region and at least half in planned ranges (which may lie anywhere and overlap), in order
-/// of address. Where the region lies half a window off, a run of n planned windows gives n + 1.
+/// The aligned windows that lie wholly in a region and at least half in planned ranges (which may lie anywhere and
+/// overlap), in order of address. Where the region lies half a window off, a run of n planned windows gives n + 1.
 ///
 /// ```
 /// use lookaside_techniques::hugepages::apply::aligned_windows;
@@ -66,8 +67,8 @@ pub fn aligned_windows(planned: &[Range<u64>], region: Range<u64>) -> Vec<Aligne
     aligned.filter(|window| window.planned_bytes >= WINDOW_BYTES / 2).collect()
 }
 
-/// Where a planned window's bytes lie in a region of another run: as far from its start; in a stack, which grows downwards, from its
-/// end. `None` where that is no place in it, or the plan knows no region.
+/// Where a planned window's bytes lie in a region of another run: as far from its start; in a stack, which grows
+/// downwards, from its end. `None` where that is no place in it, or the plan knows no region.
 pub fn planned_range(window: &PlannedWindow, actual: Range<u64>) -> Option<Range<u64>> {
     range_in(&window.region.as_ref()?.mapping, window.address, window.bytes, actual)
 }
@@ -82,9 +83,9 @@ pub fn range_in(mapping: &ListedMapping, address: u64, bytes: u64, actual: Range
     (range.start < actual.end && range.end > actual.start).then_some(range)
 }
 
-/// The region of another run that is a plan's, out of that run's `/proc/PID/maps` ([`lookaside_trace::parse_maps`]): the heap, the
-/// stack, or memory of its size and protection, and of several the one made in the same place of the order. The kernel puts what is
-/// made later lower. Names of memory are not told apart: few kernels keep them.
+/// The region of another run that is a plan's, out of that run's `/proc/PID/maps` ([`lookaside_trace::parse_maps`]):
+/// the heap, the stack, or memory of its size and protection, and of several the one made in the same place of the
+/// order. The kernel puts what is made later lower. Names of memory are not told apart: few kernels keep them.
 ///
 /// # Errors
 /// There is none, or more or fewer of them; one line.

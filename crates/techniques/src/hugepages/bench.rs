@@ -22,8 +22,8 @@ pub struct HugePageBench<'a> {
 }
 
 impl<'a> HugePageBench<'a> {
-    /// Of a setup with base pages. Cycles are those of `blocks`, scaled so that base pages alone cost `whole_cycles`, what they
-    /// cost over all of the trace that the blocks are parts of.
+    /// Of a setup with base pages. Cycles are those of `blocks`, scaled so that base pages alone cost `whole_cycles`,
+    /// what they cost over all of the trace that the blocks are parts of.
     ///
     /// # Errors
     /// A setup that can't be run; stopped.
@@ -102,4 +102,22 @@ fn ranges(windows: &[Window]) -> Vec<ProcessRange> {
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_of_one_process_are_one_range() {
+        let window = |process, number: u64| Window { process, addr: number * WINDOW_BYTES };
+        let range = |process, from: u64, to: u64| ProcessRange {
+            process: Some(process),
+            start: from * WINDOW_BYTES,
+            end: to * WINDOW_BYTES,
+        };
+        let windows = [window(1, 1), window(1, 2), window(1, 4), window(2, 5), window(2, 6)];
+        assert_eq!(ranges(&windows), [range(1, 1, 3), range(1, 4, 5), range(2, 5, 7)]);
+        assert_eq!(key(&[window(2, 1), window(1, 3), window(2, 1)]), [window(1, 3), window(2, 1)]);
+    }
 }

@@ -5,16 +5,18 @@ use super::{BASE_BYTES, WINDOW_BYTES};
 /// Base pages of a window.
 pub const PAGES: u64 = WINDOW_BYTES / BASE_BYTES;
 
-/// Nanoseconds of a base page that is copied: `MADV_COLLAPSE` over fully touched memory took 0.36 s a GiB, 0.70 ms a huge page,
-/// on the development machine (2 cores, x86-64 virtual machine, Linux 6.18). Allocation and TLB shootdown are in it.
+/// Nanoseconds of a base page that is copied: `MADV_COLLAPSE` over fully touched memory took 0.36 s a GiB, 0.70 ms a
+/// huge page, on the development machine (2 cores, x86-64 virtual machine, Linux 6.18). Allocation and TLB shootdown
+/// are in it.
 const COPIED_PAGE_NS: f64 = 0.36e9 / (1u64 << 30) as f64 * BASE_BYTES as f64;
 
-/// Nanoseconds of a base page that is zeroed: the same call over windows of which 1 to 8 of 512 pages were touched took 0.15 ms
-/// on that machine (medians of 128 windows: 0.15 and 0.16 ms; 0.29 ms with 128 touched, 0.40 with 256, 0.55 with 384).
+/// Nanoseconds of a base page that is zeroed: the same call over windows of which 1 to 8 of 512 pages were touched took
+/// 0.15 ms on that machine (medians of 128 windows: 0.15 and 0.16 ms; 0.29 ms with 128 touched, 0.40 with 256, 0.55
+/// with 384).
 const ZEROED_PAGE_NS: f64 = 0.15e6 / PAGES as f64;
 
-/// Nanoseconds to collapse a window of which `touched` base pages are there. Page faults that it saves are not taken off: it is
-/// priced as if it came when all that is ever touched has been.
+/// Nanoseconds to collapse a window of which `touched` base pages are there. Page faults that it saves are not taken
+/// off: it is priced as if it came when all that is ever touched has been.
 fn collapse_ns(touched: u64) -> f64 {
     let touched = touched.min(PAGES);
     COPIED_PAGE_NS * touched as f64 + ZEROED_PAGE_NS * (PAGES - touched) as f64

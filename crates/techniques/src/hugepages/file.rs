@@ -89,4 +89,4 @@ fn check_window(window: &PlannedWindow) -> Result<(), (&'static str, String)> {
 }
 
 /// What helps against a file that was changed to what it cannot be.
-const AGAIN: &str = "mend it, or make it again with lookaside plan hugepages";
+const AGAIN: &str = "mend it, or make it again with lookaside hugepages plan";

@@ -1,10 +1,10 @@
 //! Selective huge pages: 2 MiB pages as a limited resource, given to the parts of memory that a profile says gain most.
 //!
-//! What TLB lockdown ([`crate::lock`]) does with four entries, with the means of today: a huge page holds 512 base pages in one
-//! TLB entry, but costs a copy, zeroing, and memory that nobody touched. [`regions`] finds the aligned windows of address space
-//! that can be huge, [`profile`] counts what each costs, [`select`] chooses, [`cost`] prices a collapse, [`plan`] puts it side
-//! by side, as a file ([`file`](mod@file)), and [`apply`] finds a plan's windows in another run. [`mosaic`] is another way to ask:
-//! runs with different windows huge, and a model fitted on them.
+//! What TLB lockdown ([`crate::lock`]) does with four entries, with the means of today: a huge page holds 512 base
+//! pages in one TLB entry, but costs a copy, zeroing, and memory that nobody touched. [`regions`] finds the aligned
+//! windows of address space that can be huge, [`profile`] counts what each costs, [`select`] chooses, [`cost`] prices a
+//! collapse, [`plan`] puts it side by side, as a file ([`file`](mod@file)), and [`apply`] finds a plan's windows in
+//! another run. [`mosaic`] is another way to ask: runs with different windows huge, and a model fitted on them.
 
 pub mod apply;
 pub mod bench;
@@ -57,7 +57,7 @@ pub fn check(machine: &Machine) -> Result<(), PlanError> {
     }
     let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
     Err(PlanError::Impossible(format!(
-        "{}: its page tables have no 2M pages, only {}; choose a machine that has them, as skylake or neoverse-n1",
+        "{}: its page tables have no 2M pages, only {}; choose a machine that has them, such as skylake or neoverse-n1",
         machine.name,
         sizes.join(", ")
     )))

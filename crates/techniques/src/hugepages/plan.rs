@@ -49,8 +49,8 @@ pub struct HugePlan {
     /// The windows to make huge, in the order of choice: each saves more than its collapse costs.
     #[serde(default, rename = "window")]
     pub windows: Vec<PlannedWindow>,
-    /// What is left of the budget, for windows that save something, but in a run as short as the recorded one less than their
-    /// collapse costs.
+    /// What is left of the budget, for windows that save something, but in a run as short as the recorded one less than
+    /// their collapse costs.
     #[serde(default)]
     pub later: Vec<PlannedWindow>,
     /// Each way to choose, with the whole budget spent.
@@ -121,8 +121,8 @@ pub struct PlannedWindow {
     pub native: Option<NativeRange>,
 }
 
-/// The bytes of a window in a plain run, where they need not be aligned: [`super::apply::aligned_windows`] says which windows of that run to
-/// make huge.
+/// The bytes of a window in a plain run, where they need not be aligned: [`super::apply::aligned_windows`] says which
+/// windows of that run to make huge.
 #[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NativeRange {
@@ -165,8 +165,8 @@ pub struct HugeChoice {
 }
 
 impl HugePlan {
-    /// The windows that are worth their collapse in a run `times` as long as the recorded one, those of [`Self::later`] too, in the
-    /// plan's order.
+    /// The windows that are worth their collapse in a run `times` as long as the recorded one, those of [`Self::later`]
+    /// too, in the plan's order.
     pub fn paying(&self, times: f64) -> impl Iterator<Item = &PlannedWindow> {
         self.windows
             .iter()

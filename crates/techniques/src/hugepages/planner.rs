@@ -56,8 +56,8 @@ impl Planner for HugePlanner {
         if !exact(&self.setup) || exact(&huge) {
             return Vec::new();
         }
-        vec!["the recorder left out accesses that base pages make hits, and huge pages may lie in other sets: what is saved is near, \
-              not exact (--granularity line, in a trace of lookaside record, has it exact)"
+        vec!["savings are approximate: the recorder left out accesses that hit with base pages, and huge pages may \
+            use other sets (--granularity line, in a trace of lookaside record, has it exact)"
             .into()]
     }
 

@@ -62,8 +62,9 @@ impl HugeProfile {
     /// Pulls a source to its end; `watch` sees each block first.
     ///
     /// # Errors
-    /// A setup that can't be run or has other than base pages; a machine without 2 MiB pages; samples in place of accesses; a
-    /// temporary file that can't be made or read. An error of the source is kept: what was seen before it counts.
+    /// A setup that can't be run or has other than base pages; a machine without 2 MiB pages; samples in place of
+    /// accesses; a temporary file that can't be made or read. An error of the source is kept: what was seen before it
+    /// counts.
     pub fn record(source: &mut dyn Source, base: &Setup, watch: &mut dyn FnMut(&Block)) -> Result<Self, PlanError> {
         super::check(&base.machine)?;
         if base.os.pages != PagePolicy::Base {
@@ -89,8 +90,8 @@ impl HugeProfile {
         tried.blocks.iter_mut().for_each(stacks_are_memory);
         if tried.tried < tried.recorded {
             remarks.push(format!(
-                "huge pages were tried on {} of {} recorded accesses, in evenly spaced windows; the cycles stated \
-                 are scaled to the whole run by what its base pages cost there and in all; accesses, walks and touched pages are of all",
+                "savings were modelled on {} of {} recorded accesses, in evenly spaced windows, and scaled to the \
+                 whole run; accesses, walks and touched pages are of the whole run",
                 tried.tried, tried.recorded
             ));
         }
@@ -98,7 +99,11 @@ impl HugeProfile {
         let regions = regions.finish();
         let (windows, reach, unknown) = count(&outcome, &regions);
         if unknown {
-            remarks.push("the trace has no memory map for some processes: any window of theirs is taken for memory that can be huge".into());
+            remarks.push(
+                "the trace has no memory map for some processes: all of their memory is assumed eligible \
+                for huge pages"
+                    .into(),
+            );
         }
         let tried_share = tried.share();
         let SampledAccesses { blocks, error, .. } = tried;
@@ -137,19 +142,75 @@ pub(super) fn count(outcome: &Outcome, regions: &KnownRegions) -> (Vec<WindowCou
     let mut reach = Reach::default();
     let mut unknown = false;
     windows.retain(|_, (counts, lies)| {
+        // The upper half of all addresses is the kernel's.
+        let is_user = counts.window.addr >> 63 == 0;
         let sum = match lies {
-            // Kernel addresses are those of process 0.
-            WindowLocation::Unknown if counts.window.process == 0 && counts.window.addr >> 63 != 0 => {
-                &mut reach.other_cycles
-            }
-            WindowLocation::In(_) | WindowLocation::Unknown => &mut reach.window_cycles,
+            WindowLocation::In(_) | WindowLocation::Unknown if is_user => &mut reach.window_cycles,
             WindowLocation::File => &mut reach.file_cycles,
-            WindowLocation::Outside => &mut reach.other_cycles,
+            WindowLocation::In(_) | WindowLocation::Unknown | WindowLocation::Outside => &mut reach.other_cycles,
         };
         *sum += counts.cycles;
-        let is_user = counts.window.addr >> 63 == 0;
-        unknown |= *lies == WindowLocation::Unknown && is_user;
+        unknown |= is_user && *lies == WindowLocation::Unknown;
         is_user && matches!(lies, WindowLocation::In(_) | WindowLocation::Unknown)
     });
     (windows.into_values().map(|(counts, _)| counts).collect(), reach, unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_engine::{Cost, PageRow};
+    use lookaside_machine::PageSize;
+
+    use super::super::regions::Regions;
+    use super::*;
+
+    const M: u64 = 1 << 20;
+    const KERNEL: u64 = 1 << 63;
+
+    /// A page with so many accesses, of which one is a walk, and so many cycles.
+    fn page(process: u32, addr: u64, accesses: u64, walk_cycles: f64) -> PageRow {
+        let cost = Cost { walks: 1, walk_cycles, tlb_hit_cycles: 1.0, ..Cost::default() };
+        PageRow { process, addr, size: PageSize::K4, region: None, accesses, cost }
+    }
+
+    /// Process 1 has memory from 10 to 14 MiB, and a file behind it.
+    fn regions() -> KnownRegions {
+        let mut block = Block { process: 1, ..Block::default() };
+        let file = MapSource::File { path: "/x".into(), offset: 0 };
+        for (addr, source) in [(10 * M, MapSource::Anonymous), (14 * M, file)] {
+            block.push_event(Event::Map { addr, len: 4 * M, prot: 3, source, site: 0 });
+        }
+        let mut regions = Regions::default();
+        regions.run(&block);
+        regions.finish()
+    }
+
+    #[test]
+    fn cycles_are_those_of_windows_of_files_and_of_others() {
+        let mapped = vec![
+            page(1, 12 * M, 6, 50.0),
+            page(1, 10 * M + 4096, 3, 20.0),
+            // It was unmapped and mapped again.
+            page(1, 10 * M, 1, 10.0),
+            page(1, 10 * M, 2, 15.0),
+            page(1, 14 * M, 4, 100.0),
+            page(1, 30 * M, 5, 200.0),
+            page(0, KERNEL, 7, 400.0),
+            page(2, KERNEL + 2 * M, 8, 800.0),
+        ];
+        let counted = |process, mib: u64, accesses, walks, cycles, touched_pages| {
+            let window = Window { process, addr: mib * M };
+            WindowCounts { window, accesses, walks, cycles, touched_pages }
+        };
+        let mut expected = vec![counted(1, 10, 6, 3, 48.0, 2), counted(1, 12, 6, 1, 51.0, 1)];
+        let mut reach = Reach { window_cycles: 99.0, file_cycles: 101.0, other_cycles: 201.0 + 401.0 + 801.0 };
+        let mut outcome = Outcome { pages: mapped, ..Outcome::default() };
+        assert_eq!(count(&outcome, &regions()), (expected.clone(), reach, false));
+        // Memory of a process without a map may be huge, whatever its number.
+        outcome.pages.extend([page(0, 10 * M, 1, 1600.0), page(2, 10 * M, 1, 3200.0)]);
+        expected.insert(0, counted(0, 10, 1, 1, 1601.0, 1));
+        expected.push(counted(2, 10, 1, 1, 3201.0, 1));
+        reach.window_cycles += 1601.0 + 3201.0;
+        assert_eq!(count(&outcome, &regions()), (expected, reach, true));
+    }
 }

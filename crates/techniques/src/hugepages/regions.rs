@@ -1,4 +1,5 @@
-//! Which aligned windows of a traced program's memory can be huge: those that lie in one region of anonymous memory, heap or stack.
+//! Which aligned windows of a traced program's memory can be huge: those that lie in one region of anonymous memory,
+//! heap or stack.
 
 use std::collections::BTreeMap;
 
@@ -59,8 +60,8 @@ pub struct KnownRegions(BTreeMap<u32, Map>);
 struct Map {
     /// As they were made, a call each.
     mappings: Vec<Region>,
-    /// As the kernel lists them: neighbours of one kind and protection are one. What is gone was not there with its neighbours
-    /// for sure.
+    /// As the kernel lists them: neighbours of one kind and protection are one. What is gone was not there with its
+    /// neighbours for sure.
     listed: Vec<Region>,
 }
 
@@ -83,7 +84,8 @@ impl KnownRegions {
         }
     }
 
-    /// Which of the regions of its kind, protection and size this is, in the order of making, from 0; and how many there are.
+    /// Which of the regions of its kind, protection and size this is, in the order of making, from 0; and how many
+    /// there are.
     pub(crate) fn among_equals(&self, process: u32, region: &Region) -> (u32, u32) {
         let Some(map) = self.0.get(&process) else { return (0, 1) };
         let list = if map.mappings.contains(region) { &map.mappings } else { &map.listed };
@@ -99,7 +101,8 @@ fn behind(regions: &[Region], addr: u64) -> usize {
     regions.partition_point(|region| region.end <= addr)
 }
 
-/// Same kind, protection and size: what only its place in the order can tell apart. Names of memory can't, as another run may have none.
+/// Same kind, protection and size: what only its place in the order can tell apart. Names of memory can't, as another
+/// run may have none.
 fn is_equal(a: &Region, b: &Region) -> bool {
     (a.prot, a.bytes()) == (b.prot, b.bytes()) && a.source.is_like(&b.source)
 }
@@ -182,6 +185,30 @@ mod tests {
         assert_eq!(inside(70), Some((70, 72, false)));
         assert_eq!(of.find(Window { process: 2, addr: 0 }), WindowLocation::Unknown);
         assert_eq!(of.find(Window { process: 1, addr: u64::MAX - WINDOW_BYTES + 1 }), WindowLocation::Outside);
+    }
+
+    #[test]
+    fn what_is_gone_is_one_region_only_if_one_call_made_it() {
+        let of = known(vec![
+            map(10 * M, 3 * M, 3, MapSource::Anonymous),
+            map(13 * M, 3 * M, 3, MapSource::Anonymous),
+            Event::Unmap { addr: 10 * M, len: 6 * M },
+            map(20 * M, 6 * M, 3, MapSource::Anonymous),
+            Event::Unmap { addr: 20 * M, len: 3 * M },
+            Event::Unmap { addr: 23 * M, len: 3 * M },
+        ]);
+        let at = |mib: u64| of.find(Window { process: 1, addr: mib * M });
+        assert_eq!(at(12), WindowLocation::Outside);
+        let WindowLocation::In(region) = at(22) else { panic!("{:?}", at(22)) };
+        assert_eq!((region.start, region.end, region.gone), (20 * M, 26 * M, true));
+    }
+
+    #[test]
+    fn a_file_right_behind_a_window_is_not_near_it() {
+        let file = MapSource::File { path: "/x".into(), offset: 0 };
+        let of = known(vec![map(10 * M, M, 3, MapSource::Anonymous), map(12 * M, M, 3, file)]);
+        let at = |mib: u64| of.find(Window { process: 1, addr: mib * M });
+        assert_eq!([at(10), at(12), at(14)], [WindowLocation::Outside, WindowLocation::File, WindowLocation::Outside]);
     }
 
     #[test]

@@ -1,7 +1,9 @@
-//! Which windows to make huge: greedily by what each saves given those chosen before, and two plain ways to hold it against.
+//! Which windows to make huge: greedily by what each saves given those chosen before, and two plain ways to hold it
+//! against.
 //!
-//! Greedy choice is near the best set (a factor of 1 - 1/e) where no window saves more after others were made huge than before.
-//! In a TLB that is crowded it may: two windows may have to leave together before the rest fits. So no bound holds.
+//! Greedy choice is near the best set (a factor of 1 - 1/e) where no window saves more after others were made huge than
+//! before. In a TLB that is crowded it may: two windows may have to leave together before the rest fits. So no bound
+//! holds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,8 +46,8 @@ pub struct ChosenWindow {
     pub saved_cycles: f64,
 }
 
-/// Windows tried anew in each round at least, those in the lead. As in [`crate::lock::select`]: there six found what trying all
-/// finds 35 times of 40.
+/// Windows tried anew in each round at least, those in the lead. As in [`crate::lock::select`]: there six found what
+/// trying all finds 35 times of 40.
 const ALWAYS_TRIED: usize = 6;
 
 /// Rounds about; for larger budgets each takes several windows.
@@ -71,11 +73,12 @@ pub fn ranked(windows: &[WindowCounts], of: impl Fn(&WindowCounts) -> u64, most:
     rows.into_iter().map(|row| row.1).take(most).collect()
 }
 
-/// Up to `budget` windows, those to make huge first in front, and how many of them save more than their collapse costs: these
-/// come first, by what is left of their saving; behind them those that save anything at all, by saving.
+/// Up to `budget` windows, those to make huge first in front, and how many of them save more than their collapse costs:
+/// these come first, by what is left of their saving; behind them those that save anything at all, by saving.
 ///
-/// A window is tried anew in a round if what it saved when last tried (at first, what its accesses cost) leaves it in the lead,
-/// or among the first six. What that may lose is a window further behind that saves more than before because another was chosen.
+/// A window is tried anew in a round if what it saved when last tried (at first, what its accesses cost) leaves it in
+/// the lead, or among the first six. What that may lose is a window further behind that saves more than before because
+/// another was chosen.
 ///
 /// # Errors
 /// Of the bench.

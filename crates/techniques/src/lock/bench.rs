@@ -23,8 +23,8 @@ pub struct LockBench<'a> {
 }
 
 impl<'a> LockBench<'a> {
-    /// Of a setup whose array `tlb` may hold up to `most_entries` locked pages here, whatever the machine says: to see what
-    /// more would add. A seed chooses random replacement's victims and where frames and tables lie.
+    /// Of a setup whose array `tlb` may hold up to `most_entries` locked pages here, whatever the machine says: to see
+    /// what more would add. A seed chooses random replacement's victims and where frames and tables lie.
     pub fn new(
         base: &Setup,
         tlb: &str,

@@ -11,7 +11,8 @@ pub const MOST_PAGES: usize = 12;
 /// Most pages of a set.
 pub(crate) const MOST_ENTRIES: usize = 4;
 
-/// The best of all sets of up to `entries` of these pages: the first of the best, by size and then in the order of the pages.
+/// The best of all sets of up to `entries` of these pages: the first of the best, by size and then in the order of the
+/// pages.
 ///
 /// # Errors
 /// Of the bench.

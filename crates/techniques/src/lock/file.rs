@@ -109,7 +109,7 @@ fn not_finite(value: &toml::Value, path: String) -> Option<String> {
 }
 
 /// What helps against a file that was changed to what it cannot be.
-const AGAIN: &str = "mend it, or make it again with lookaside plan lock";
+const AGAIN: &str = "mend it, or make it again with lookaside lock plan";
 
 fn one_line(message: &str) -> String {
     message.trim_end().replace('\n', ", ").replace('`', "\"")

@@ -1,4 +1,5 @@
-//! Accesses and misses by page number (Song et al. 2022, Section IV, where page numbers are bits 12–31 of data addresses).
+//! Accesses and misses by page number (Song et al. 2022, Section IV, where page numbers are bits 12–31 of data
+//! addresses).
 
 use std::collections::BTreeMap;
 

@@ -59,14 +59,14 @@ pub struct RegionLayout {
     pub entry_stack: Option<u64>,
 }
 
-/// Valgrind's plan of a 64-bit address space (coregrind/m_aspacemgr/aspacemgr-linux.c, `VG_(am_startup)`): its own memory
-/// begins at the middle of the 128 GiB that it manages, and the program's stack ends 16 MiB below their end.
+/// Valgrind's plan of a 64-bit address space (coregrind/m_aspacemgr/aspacemgr-linux.c, `VG_(am_startup)`): its own
+/// memory begins at the middle of the 128 GiB that it manages, and the program's stack ends 16 MiB below their end.
 const VALGRIND_MEMORY: std::ops::Range<u64> = 0x10_0000_0000..0x20_0000_0000;
 const VALGRIND_STACK_END: u64 = 0x1f_ff00_1000;
 
 impl RegionLayout {
-    /// From the text of `/proc/PID/maps`, of a plain run or of one under Valgrind (64-bit), whose tool is among the mapped
-    /// files then. The listing of a program in QEMU is what the program itself reads there.
+    /// From the text of `/proc/PID/maps`, of a plain run or of one under Valgrind (64-bit), whose tool is among the
+    /// mapped files then. The listing of a program in QEMU is what the program itself reads there.
     pub fn from_listing(text: &str, runner: Runner, entry_stack: Option<u64>) -> RegionLayout {
         let mut regions = parse_maps(text);
         if runner == Runner::Valgrind {
@@ -252,8 +252,8 @@ impl RecordedLayout {
         RegionLayout::new(self.map.last_known(), self.runner, self.entry_stack)
     }
 
-    /// The first data access to the stack is the first instruction's: it reads `argc` at the stack pointer, or calls, and
-    /// so writes right below it. The kernel aligns the pointer to 16 bytes (`STACK_ROUND`, fs/binfmt_elf.c).
+    /// The first data access to the stack is the first instruction's: it reads `argc` at the stack pointer, or calls,
+    /// and so writes right below it. The kernel aligns the pointer to 16 bytes (`STACK_ROUND`, fs/binfmt_elf.c).
     fn look(&mut self, block: &Block, accesses: std::ops::Range<usize>) {
         if self.entry_stack.is_some() || !self.whole_addresses {
             return;
@@ -263,5 +263,90 @@ impl RecordedLayout {
         let on_stack = |addr: &u64| self.map.find(*addr).is_some_and(|region| region.source == MapSource::Stack);
         let first = data.map(|(addr, _)| *addr).find(on_stack);
         self.entry_stack = first.map(|addr| addr.next_multiple_of(16));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, pages: std::ops::Range<u64>, prot: u8, first: u64) -> Region {
+        let source = MapSource::File { path: path.into(), offset: first << 12 };
+        Region::new(pages.start << 12, pages.end << 12, prot, source)
+    }
+
+    fn memory(source: MapSource, pages: std::ops::Range<u64>, prot: u8) -> Region {
+        Region::new(pages.start << 12, pages.end << 12, prot, source)
+    }
+
+    fn areas(regions: &[Region]) -> Vec<Area> {
+        RegionLayout::new(regions.to_vec(), Runner::Native, None).areas
+    }
+
+    #[test]
+    fn a_file_or_heap_that_goes_on_is_one_area_and_nothing_else_is() {
+        let gone = |region: Region| Region { gone: true, ..region };
+        let (first, heap) = (file("/a", 1..3, 1, 5), memory(MapSource::Heap, 1..3, 3));
+        for (first, next, is_one) in [
+            (&first, file("/a", 3..4, 1, 7), true),
+            (&first, file("/a", 3..4, 5, 7), false),
+            (&first, file("/a", 4..5, 1, 8), false),
+            (&first, file("/a", 3..4, 1, 8), false),
+            (&first, file("/b", 3..4, 1, 7), false),
+            (&first, gone(file("/a", 3..4, 1, 7)), false),
+            (&file("[vvar]", 1..3, 1, 5), file("[vvar]", 3..4, 1, 7), false),
+            (&memory(MapSource::Anonymous, 1..3, 3), memory(MapSource::Anonymous, 3..4, 3), false),
+            // What it has shrunk from.
+            (&heap, gone(memory(MapSource::Heap, 3..4, 3)), true),
+            (&heap, memory(MapSource::Heap, 4..5, 3), false),
+        ] {
+            let found: Vec<Region> =
+                areas(&[next.clone(), first.clone()]).into_iter().map(|area| area.region).collect();
+            let one = Region { end: next.end, ..first.clone() };
+            let expected = if is_one { vec![one] } else { vec![first.clone(), next] };
+            assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
+    fn bss_is_written_and_lies_right_behind_what_is() {
+        let role = |before: &Region, pages, prot| {
+            let both = areas(&[before.clone(), memory(MapSource::Anonymous, pages, prot)]);
+            both[1].role.clone()
+        };
+        let bss = Role::Bss { path: "/a".into() };
+        let (data, code) = (file("/a", 1..3, 3, 0), file("/a", 1..3, 5, 0));
+        assert_eq!([role(&data, 3..5, 3), role(&data, 3..5, 2)], [bss.clone(), bss]);
+        let others = [role(&data, 4..5, 3), role(&data, 3..5, 1), role(&data, 3..5, 5), role(&code, 3..5, 3)];
+        assert_eq!(others, [(); 4].map(|()| Role::Anonymous));
+        // The kernel's own has none, and is no program.
+        let vdso = file("[vdso]", 1..3, 3, 0);
+        assert_eq!(
+            (areas(std::slice::from_ref(&vdso))[0].role.clone(), role(&vdso, 3..5, 3)),
+            (Role::Kernel, Role::Anonymous)
+        );
+        assert_eq!(RegionLayout::new(vec![vdso], Runner::Native, None).program(), None);
+    }
+
+    #[test]
+    fn among_valgrinds_own_the_programs_files_stay_its_own() {
+        use Role::{Anonymous, File, Heap, Profiler, Stack};
+
+        let listing = "\
+04035000-04056000 rwxp 00000000 00:00 0 
+05000000-05001000 rwxp 00000000 00:00 0 
+58000000-58198000 r-xp 00001000 fe:00 91 /usr/libexec/valgrind/lackey-amd64-linux
+58198000-58199000 rw-p 00000000 00:00 0 
+58199000-5819a000 rw-p 00000000 00:00 0 
+5819b000-5819c000 rwxp 00000000 00:00 0 
+1000000000-1000001000 rw-p 00000000 00:00 0 
+1003000000-1003001000 r--p 00000000 fe:00 20 /home/u/data
+1ffeffe000-1fff001000 rw-p 00000000 00:00 0 
+2000000000-2000001000 rw-p 00000000 00:00 0 
+";
+        let layout = RegionLayout::from_listing(listing, Runner::Valgrind, None);
+        let roles: Vec<&Role> = layout.areas.iter().map(|area| &area.role).collect();
+        let tools = [&Profiler, &Profiler, &Profiler, &Anonymous, &Profiler];
+        assert_eq!(roles, [&[&Heap, &Anonymous][..], &tools, &[&File, &Stack, &Anonymous]].concat());
     }
 }

@@ -1,5 +1,5 @@
-//! The memory map of a trace, as lines of `/proc/PID/maps` (Song et al. 2022, Figure 3: a page is told by its line and the
-//! distance from the line's start).
+//! The memory map of a trace, as lines of `/proc/PID/maps` (Song et al. 2022, Figure 3: a page is told by its line and
+//! the distance from the line's start).
 
 use std::collections::BTreeMap;
 
@@ -127,10 +127,36 @@ mod tests {
         assert_eq!(at(1, 0x1fff), Some((0x1000, 0x3000, 5, file(0))));
         assert_eq!(at(1, 0x2000), Some((0x2000, 0x3000, 5, MapSource::Anonymous)));
         assert_eq!(at(1, 0x3000), Some((0x3000, 0x4000, 5, file(0x2000))));
-        assert_eq!(at(1, 0x9fff), Some((0x8000, 0xa000, 3, MapSource::Heap)));
+        // The heap has been longer.
+        assert_eq!([at(1, 0x8fff), at(1, 0x9fff)], [(); 2].map(|()| Some((0x8000, 0xa000, 3, MapSource::Heap))));
         assert_eq!(at(1, 0x22fff), Some((0x20000, 0x23000, 5, MapSource::Anonymous)));
         assert_eq!((at(2, 0x20000), at(1, 0x4000), at(3, 0x1000)), (None, None, None));
         assert_eq!(maps.find(2, 0x2000).map(|m| maps.site(2, m)), Some(&[7][..]));
         assert!(maps.find(2, 0x1000).is_some_and(|m| maps.site(2, m).is_empty()));
+    }
+
+    #[test]
+    fn a_heap_goes_on_where_it_began_until_the_next_program() {
+        let mut maps = Maps::default();
+        let mut happen = |process, event| {
+            let mut block = Block { process, ..Block::default() };
+            block.push_event(event);
+            maps.run(&block);
+            maps.clone()
+        };
+        happen(1, map(0x8000, 0x1000, MapSource::Stack, 0));
+        happen(1, Event::Brk { start: 0x8000, end: 0x8000 });
+        happen(1, Event::Brk { start: 0x8000, end: 0xa000 });
+        happen(2, Event::Brk { start: 0x8000, end: 0x9000 });
+        let known = happen(1, Event::Brk { start: 0x20000, end: 0x21000 });
+        let heap = |maps: &Maps, process, addr| {
+            maps.find(process, addr).map(|m| (m.start, m.end, m.source == MapSource::Heap))
+        };
+        assert_eq!(heap(&known, 1, 0x9fff), Some((0x8000, 0xa000, true)));
+        assert_eq!([heap(&known, 1, 0x1ffff), heap(&known, 1, 0x21000)], [None, None]);
+        assert_eq!(heap(&known, 1, 0x20000), Some((0x20000, 0x21000, true)));
+        let next = happen(1, Event::Exec { path: "/bin/y".into() });
+        assert_eq!([heap(&next, 1, 0x8000), heap(&next, 1, 0x20000)], [None, None]);
+        assert_eq!(heap(&next, 2, 0x8000), Some((0x8000, 0x9000, true)));
     }
 }

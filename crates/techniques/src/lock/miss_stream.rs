@@ -1,8 +1,9 @@
 //! The stream of first-level misses: what choosing pages needs of a program, often a thousandth of its accesses.
 //!
-//! A lock beyond the first level leaves the first level as it is. So the accesses that miss there are the same whatever is
-//! locked, and the later levels, which see no others, do the same over them alone: lookups, hits and walks are exact, random
-//! victims too. Data caches see fewer lines, so that a walk finds its tables cached more often and costs less.
+//! A lock beyond the first level leaves the first level as it is. So the accesses that miss there are the same whatever
+//! is locked, and the later levels, which see no others, do the same over them alone: lookups, hits and walks are
+//! exact, random victims too. Data caches see fewer lines, so that a walk finds its tables cached more often and costs
+//! less.
 
 use lookaside_engine::{Detail, Engine, Setup};
 use lookaside_machine::Tlb;
@@ -21,8 +22,8 @@ pub struct MissStream {
 }
 
 impl MissStream {
-    /// Of a program on a machine, for locks in the array `tlb`; `None` where accesses may come to that array without having
-    /// missed another.
+    /// Of a program on a machine, for locks in the array `tlb`; `None` where accesses may come to that array without
+    /// having missed another.
     ///
     /// # Errors
     /// A setup that can't be run; no such array.
@@ -37,8 +38,8 @@ impl MissStream {
             return Ok(None);
         }
         let mut setup = base.clone();
-        // An array of the largest pages alone takes no part in accesses to base pages, and keeps its number in the file,
-        // which random victims depend on.
+        // An array of the largest pages alone takes no part in accesses to base pages, and keeps its number in the
+        // file, which random victims depend on.
         let largest = base.machine.page_table.format.page_sizes().into_iter().max();
         for tlb in setup.machine.tlbs.iter_mut().filter(|tlb| tlb.level == first) {
             tlb.page_sizes = largest.into_iter().collect();

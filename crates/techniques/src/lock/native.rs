@@ -1,5 +1,5 @@
-//! Where a plan's pages lie in a plain run of the program (Song et al. 2022, Section IV and Figure 3): what is locked is a page of that run, not of the
-//! profiled one.
+//! Where a plan's pages lie in a plain run of the program (Song et al. 2022, Section IV and Figure 3): what is locked
+//! is a page of that run, not of the profiled one.
 
 use super::plan::{LockPlan, NativePage};
 use super::regions::{name, RegionMatching};

@@ -81,7 +81,8 @@ pub struct PlannedPage {
     pub process: u32,
     /// Page number in the profiled run.
     pub vpn: u64,
-    /// Function at its first byte (pages of code) or call site of the large allocation that it lies in; empty = not known.
+    /// Function at its first byte (pages of code) or call site of the large allocation that it lies in; empty = not
+    /// known.
     pub symbol: String,
     /// Loads and stores.
     pub data_accesses: u64,

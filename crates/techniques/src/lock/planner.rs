@@ -12,7 +12,7 @@ use super::histogram::{page_shift, LockPage, PageCounts};
 use super::miss_stream::MissStream;
 use super::plan::{CurvePoint, LockChoice, LockPlan, Optimum, PageRegion, PlannedPage, Stalls, SEEDS};
 use super::profile::LockProfile;
-use super::select::{candidates, select, worst_cycles, Objective, PageSelector, SearchLimits};
+use super::select::{candidates, select, worst_cycles, worth_locking, Objective, PageSelector, SearchLimits};
 use super::stall::StallCycles;
 use super::target::LockTarget;
 use crate::names::{mapping_name, Namer};
@@ -21,7 +21,8 @@ use crate::plan::{Coverage, PlanError, Planner};
 /// Entries beyond those asked for that the curve goes on to.
 const MORE_ENTRIES: u32 = 2;
 
-/// Recorded accesses up to which pages are chosen by whole runs, and beyond which by runs over first-level misses alone.
+/// Recorded accesses up to which pages are chosen by whole runs, and beyond which by runs over first-level misses
+/// alone.
 const SEARCHED_WHOLE: u64 = 1 << 12;
 
 /// Accesses that trying all sets may run over: a few seconds.
@@ -83,22 +84,26 @@ impl Planner for LockPlanner {
             ));
         }
         let mut choices = Vec::new();
-        let mut order = Vec::new();
+        let (mut order, mut planned) = (Vec::new(), Vec::new());
         for selector in PageSelector::ALL {
             let chosen = select(selector, &profile.counts, &mut search, most as usize, self.search)?;
-            let pages = chosen[..chosen.len().min(*entries as usize)].to_vec();
-            choices.push(LockChoice { selector, stalls: Stalls::of(bench.stalls(&pages)?), pages });
+            let fitting = &chosen[..chosen.len().min(*entries as usize)];
+            let pages = match selector.objective() {
+                Some(objective) => worth_locking(objective, &mut bench, fitting)?,
+                None => fitting.to_vec(),
+            };
             if selector == self.selector {
+                planned.clone_from(&pages);
                 order = chosen;
             }
+            choices.push(LockChoice { selector, stalls: Stalls::of(bench.stalls(&pages)?), pages });
         }
         let curve = curve(&mut bench, &order, most)?;
-        order.truncate(*entries as usize);
-        let (base_stalls, locked) = (Stalls::of(bench.stalls(&[])?), Stalls::of(bench.stalls(&order)?));
+        let (base_stalls, locked) = (Stalls::of(bench.stalls(&[])?), Stalls::of(bench.stalls(&planned)?));
         let optimum = optimum(&mut search, &mut bench, &profile.counts, *entries)?;
         let names = PageNames { profile, namer, shift: page_shift(&base.machine) };
         let saved = |i: usize| curve[i].mean_cycles - curve[i + 1].mean_cycles;
-        let pages = order.iter().enumerate().map(|(i, page)| names.page(*page, saved(i))).collect();
+        let pages = planned.iter().enumerate().map(|(i, page)| names.page(*page, saved(i))).collect();
         Ok(LockPlan {
             machine: base.machine.name.clone(),
             tlb: tlb.clone(),
@@ -201,7 +206,8 @@ impl PageNames<'_> {
     }
 }
 
-/// The call site whose largest allocation has most of a range of addresses, the first of equal ones; empty if none has any.
+/// The call site whose largest allocation has most of a range of addresses, the first of equal ones; empty if none has
+/// any.
 pub(crate) fn allocation(outcome: &Outcome, namer: &dyn Namer, process: u32, range: Range<u64>) -> String {
     let overlap = |object: &ObjectRow| {
         let (start, bytes) = object.largest;
@@ -210,4 +216,62 @@ pub(crate) fn allocation(outcome: &Outcome, namer: &dyn Namer, process: u32, ran
     let objects = outcome.objects.iter().filter(|object| object.process == process && overlap(object) > 0);
     let object = objects.min_by_key(|object| std::cmp::Reverse(overlap(object)));
     object.map(|object| namer.site(process, &object.site)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_engine::Cost;
+    use lookaside_machine::preset;
+    use lookaside_trace::Kind;
+
+    use super::*;
+    use crate::names::Unnamed;
+
+    #[test]
+    fn the_site_with_the_most_of_a_range_names_it() {
+        let object = |process, site, largest| ObjectRow {
+            process,
+            site: vec![site],
+            allocations: 1,
+            peak_bytes: 0,
+            largest,
+            accesses: 0,
+            cost: Cost::default(),
+        };
+        let objects = vec![
+            object(1, 0x11, (0x4000, 0x1800)),
+            object(1, 0x22, (0x5800, 0x4000)),
+            object(2, 0x33, (0x5000, 0x1000)),
+        ];
+        let outcome = Outcome { objects, ..Outcome::default() };
+        let name = |process, range| allocation(&outcome, &Unnamed, process, range);
+        // Of the first process both have half; the second has all.
+        assert_eq!([1, 2, 3].map(|process| name(process, 0x5000..0x6000)), ["0x11", "0x33", ""]);
+        assert_eq!(name(1, 0x57ff..0x5801), "0x11");
+        assert_eq!(name(1, 0x57ff..0x5802), "0x22");
+        // At the edges.
+        let edges = [0x3000..0x4000, 0x3000..0x4001, 0x97ff..0x9800, 0x9800..0xa000];
+        assert_eq!(edges.map(|range| name(1, range)), ["", "0x11", "0x22", ""]);
+    }
+
+    #[test]
+    fn all_sets_are_tried_of_few_entries_and_accesses() {
+        // What is tried is stopped at once.
+        let stop = AtomicBool::new(true);
+        let setup = Setup::new(preset("cortex-a9").expect("a preset"));
+        let page = LockPage { process: 1, vpn: 1 };
+        let counts = [PageCounts { page, data_accesses: 1, fetch_accesses: 0, data_misses: 1, fetch_misses: 0 }];
+        let is_tried = |rows: usize, entries: u32| {
+            let blocks = [Block { addr: vec![0; rows], kind: vec![Kind::Load; rows], ..Block::default() }];
+            let bench = || LockBench::new(&setup, "main", 4, (0..64).collect(), &blocks, &stop);
+            match optimum(&mut bench(), &mut bench(), &counts, entries) {
+                Ok(None) => false,
+                Err(PlanError::Stopped) => true,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!([is_tried(8, 4), is_tried(8, 5)], [true, false]);
+        // Two sets, 64 seeds: 2^25 accesses.
+        assert_eq!([is_tried(1 << 18, 1), is_tried((1 << 18) + 1, 1)], [true, false]);
+    }
 }

@@ -31,8 +31,8 @@ impl LockProfile {
     /// Pulls a source to its end; `watch` sees each block first.
     ///
     /// # Errors
-    /// A setup that can't be run or has other than base pages; samples in place of accesses; a temporary file that can't be
-    /// made or read. An error of the source is kept: what was seen before it counts.
+    /// A setup that can't be run or has other than base pages; samples in place of accesses; a temporary file that
+    /// can't be made or read. An error of the source is kept: what was seen before it counts.
     pub fn record(
         source: &mut dyn Source,
         base: &Setup,
@@ -58,7 +58,8 @@ impl LockProfile {
             full.map(|why| format!("locks were tried on the first part of the run only: {why}")).collect();
         if tried.tried < tried.recorded {
             remarks.push(format!(
-                "stall cycles are of {} of {} recorded accesses, in evenly spaced windows; accesses and misses of a page are of all",
+                "stall cycles come from {} of {} recorded accesses, in evenly spaced windows; accesses and misses \
+                 are of the whole run",
                 tried.tried, tried.recorded
             ));
         }
@@ -79,8 +80,8 @@ fn too_wide(base: &Setup, counts: &[PageCounts]) -> Option<String> {
     let wide = |page: LockPage| bits < 64 && page.addr(shift) >> bits != 0;
     counts.iter().any(|count| wide(count.page)).then(|| {
         format!(
-            "the program's addresses have more than the {bits} bits that this machine translates: the model drops the rest, so \
-             that pages may fall on one another"
+            "the program uses addresses of more than the {bits} bits that this machine translates; the model drops \
+             the upper bits, so pages may collide"
         )
     })
 }

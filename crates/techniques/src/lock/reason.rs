@@ -122,3 +122,22 @@ pub(super) fn grew(from: &Region, to: &Region) -> Option<Reason> {
     let (from_bytes, to_bytes) = (from.bytes(), to.bytes());
     (from_bytes != to_bytes).then_some(Reason::RegionGrew { from_bytes, to_bytes })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_says_its_numbers_and_how_sure_it_is() {
+        let grew = Reason::RegionGrew { from_bytes: 12 << 10, to_bytes: 20 << 10 };
+        for (reason, confidence, text) in [
+            (Reason::SameFile, Confidence::Exact, "same file, permission and offset"),
+            (Reason::StackShifted { bytes: 48 }, Confidence::Likely, "stack moved by 48 bytes within its page"),
+            (Reason::OrderAmongEquals { count: 3 }, Confidence::Likely, "order among 3 regions of its size"),
+            (grew, Confidence::Likely, "region has 20 KiB, 12 when profiled"),
+            (Reason::Gone, Confidence::Guess, "unmapped before the end of the run"),
+        ] {
+            assert_eq!((reason.confidence(), reason.to_string().as_str()), (confidence, text));
+        }
+    }
+}

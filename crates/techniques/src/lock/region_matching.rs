@@ -1,4 +1,5 @@
-//! Which memory without a file is which in two runs: `.bss` by its file, the rest by size, neighbours and order of making.
+//! Which memory without a file is which in two runs: `.bss` by its file, the rest by size, neighbours and order of
+//! making.
 
 use lookaside_trace::{MapSource, Region};
 
@@ -9,11 +10,11 @@ use super::reason::{grew, Reason};
 /// Bytes of a page.
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// Valgrind gives a program at most 8 MiB of brk heap (`VG_(main)`: the data segment's size is the soft limit, within 1 to
-/// 8 MiB). glibc asks for 132 KiB at a time or more; a heap that ends within two such steps of the cap has met it.
+/// Valgrind gives a program at most 8 MiB of brk heap (`VG_(main)`: the data segment's size is the soft limit, within 1
+/// to 8 MiB). glibc asks for 132 KiB at a time or more; a heap that ends within two such steps of the cap has met it.
 const BRK_CAP_BYTES: u64 = (8 << 20) - 2 * (132 << 10);
-/// What glibc's malloc maps at least when brk has failed (`MMAP_AS_MORECORE_SIZE`, malloc.c); then as much as it would have
-/// asked brk for, which Valgrind puts right behind.
+/// What glibc's malloc maps at least when brk has failed (`MMAP_AS_MORECORE_SIZE`, malloc.c); then as much as it would
+/// have asked brk for, which Valgrind puts right behind.
 const MORECORE_BYTES: u64 = 1 << 20;
 
 /// A run of bytes of the profiled run, and where it lies in the native one.
@@ -25,8 +26,8 @@ pub(super) struct MatchedSpan {
     pub(super) reasons: Vec<Reason>,
 }
 
-/// What is mapped later lies lower: the kernel's way, and that of QEMU for a 32-bit program, whose addresses it keeps together
-/// (`mmap_find_vma_reserved`, linux-user/mmap.c). Valgrind and QEMU for others go upwards.
+/// What is mapped later lies lower: the kernel's way, and that of QEMU for a 32-bit program, whose addresses it keeps
+/// together (`mmap_find_vma_reserved`, linux-user/mmap.c). Valgrind and QEMU for others go upwards.
 fn downwards(layout: &RegionLayout) -> bool {
     let below_4_gib = || layout.areas.last().is_some_and(|area| area.region.end <= 1 << 32);
     match layout.runner {
@@ -47,7 +48,8 @@ pub(super) fn by_age(layout: &RegionLayout) -> impl Iterator<Item = &Area> {
     areas.into_iter()
 }
 
-/// `layout` with `.bss` and heap of a file told apart where they are listed as one, with the size that `other` has for it.
+/// `layout` with `.bss` and heap of a file told apart where they are listed as one, with the size that `other` has for
+/// it.
 pub(super) fn split_heap(layout: &RegionLayout, other: &RegionLayout) -> RegionLayout {
     let mut split = layout.clone();
     let has_heap = layout.areas.iter().any(|area| area.role == Role::Heap);
@@ -181,8 +183,8 @@ impl<'a> Pairing<'a> {
         }
     }
 
-    /// Areas of a native listing that are several of the profiled run's, made one after the other: where only one run of
-    /// them has the size.
+    /// Areas of a native listing that are several of the profiled run's, made one after the other: where only one run
+    /// of them has the size.
     fn merged(&mut self, downwards: bool) {
         for to in self.right.clone() {
             // What was seen being made is one.
@@ -270,7 +272,8 @@ fn neighbour<'a>(layout: &'a RegionLayout, area: &Area, before: bool) -> Option<
     path(&file.region).map(|path| (path, file.region.prot))
 }
 
-/// Several of `areas`, neighbours in age, that have the size and permission of `whole`; `None` if there are several such runs.
+/// Several of `areas`, neighbours in age, that have the size and permission of `whole`; `None` if there are several
+/// such runs.
 fn only_run<'a>(areas: &[&'a Area], whole: &Area) -> Option<Vec<&'a Area>> {
     let same: Vec<&Area> = areas.iter().copied().filter(|area| area.region.prot == whole.region.prot).collect();
     let mut found = None;
@@ -297,3 +300,6 @@ fn in_address_order(mut run: Vec<&Area>, downwards: bool) -> Vec<&Area> {
     }
     run
 }
+
+#[cfg(test)]
+mod tests;

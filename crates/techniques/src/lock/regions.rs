@@ -1,8 +1,8 @@
-//! From a page of a profiled run to the page of a native run that holds the same object (Song et al. 2022, Section IV and
-//! Figure 3): page → region of `/proc/PID/maps` + offset → the same region of the other run.
+//! From a page of a profiled run to the page of a native run that holds the same object (Song et al. 2022, Section IV
+//! and Figure 3): page → region of `/proc/PID/maps` + offset → the same region of the other run.
 //!
-//! The two runs differ: a profiler's own memory shifts everything, the environment moves the stack, Valgrind's heap ends at
-//! 8 MiB. Regions are found again by file, permission and order; each answer says what it rests on.
+//! The two runs differ: a profiler's own memory shifts everything, the environment moves the stack, Valgrind's heap
+//! ends at 8 MiB. Regions are found again by file, permission and order; each answer says what it rests on.
 
 use lookaside_trace::{MapSource, Region};
 use serde::{Deserialize, Serialize};
@@ -118,8 +118,8 @@ impl RegionMatching {
         RegionMatching { profiled, native, spans, interpreted }
     }
 
-    /// The page, or any address, of the profiled run in the native one. Addresses keep their distance: where regions don't
-    /// begin at the same place in a page (the stack), ask with the address that was accessed, not its page's.
+    /// The page, or any address, of the profiled run in the native one. Addresses keep their distance: where regions
+    /// don't begin at the same place in a page (the stack), ask with the address that was accessed, not its page's.
     ///
     /// # Errors
     /// See [`Unmapped`].

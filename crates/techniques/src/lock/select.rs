@@ -1,8 +1,8 @@
 //! Which pages to lock: the paper's way and three others, behind one enum.
 //!
-//! No way but trying all sets is sure to find the best. Greedy choice would come near it (a factor of 1 - 1/e) if locking were
-//! submodular: if a page never gained more after others were locked than before. Under LRU, FIFO and random replacement it is
-//! not: two pages that put each other out may gain nothing one by one and much together.
+//! No way but trying all sets is sure to find the best. Greedy choice would come near it (a factor of 1 - 1/e) if
+//! locking were submodular: if a page never gained more after others were locked than before. Under LRU, FIFO and
+//! random replacement it is not: two pages that put each other out may gain nothing one by one and much together.
 
 use std::cmp::Ordering;
 
@@ -22,7 +22,8 @@ pub enum PageSelector {
     Accesses,
     /// The most misses of the array's level, of both sides.
     Misses,
-    /// Page after page, the one whose lock removes most stall cycles in the mean over all seeds, given those locked already.
+    /// Page after page, the one whose lock removes most stall cycles in the mean over all seeds, given those locked
+    /// already.
     Gain,
     /// As `Gain`, for the worst seed in place of the mean; of equal ones the better mean.
     Worst,
@@ -31,6 +32,15 @@ pub enum PageSelector {
 impl PageSelector {
     /// All, the paper's first.
     pub const ALL: [Self; 4] = [Self::Accesses, Self::Misses, Self::Gain, Self::Worst];
+
+    /// What model runs are to make small; `None`: pages are ranked by counts.
+    pub(super) fn objective(self) -> Option<Objective> {
+        match self {
+            Self::Accesses | Self::Misses => None,
+            Self::Gain => Some(Objective::Mean),
+            Self::Worst => Some(Objective::Worst),
+        }
+    }
 }
 
 /// How far `Gain` and `Worst` look.
@@ -38,14 +48,15 @@ impl PageSelector {
 pub struct SearchLimits {
     /// Pages that are tried: those with most misses.
     pub candidates: usize,
-    /// Take a page's gain of an earlier round as a bound of its gain now, and try only pages that this bound leaves in the
-    /// lead, and the first six in any case. Fewer runs; what it may lose is a page further behind that gains more than before
-    /// because another was locked.
+    /// Take a page's gain of an earlier round as a bound of its gain now, and try only pages that this bound leaves in
+    /// the lead, and the first six in any case. Fewer runs; what it may lose is a page further behind that gains more
+    /// than before because another was locked.
     pub lazy: bool,
 }
 
-/// Pages in the lead that lazy search tries anew in each round, whatever the bounds say: on random programs with a dozen pages
-/// that are always in each other's way it then chooses as plain search does 35 times of 40, with the lead alone 12 times.
+/// Pages in the lead that lazy search tries anew in each round, whatever the bounds say: on random programs with a
+/// dozen pages that are always in each other's way it then chooses as plain search does 35 times of 40, with the lead
+/// alone 12 times.
 const ALWAYS_TRIED: usize = 6;
 
 impl Default for SearchLimits {
@@ -56,8 +67,8 @@ impl Default for SearchLimits {
     }
 }
 
-/// Up to `most` pages, those to lock first in front: the first n are the choice for n entries. `Gain` and `Worst` end where no
-/// page gains anything. Equal pages: the lower process and page number first.
+/// Up to `most` pages, those to lock first in front: the first n are the choice for n entries. `Gain` and `Worst` end
+/// where no page gains anything. Equal pages: the lower process and page number first.
 ///
 /// # Errors
 /// Of the bench, which `Gain` and `Worst` ask.
@@ -68,14 +79,33 @@ pub fn select(
     most: usize,
     search: SearchLimits,
 ) -> Result<Vec<LockPage>, PlanError> {
-    match selector {
-        PageSelector::Accesses => Ok(ranked(counts, |c| c.data_accesses, most)),
-        PageSelector::Misses => Ok(ranked(counts, PageCounts::misses, most)),
-        PageSelector::Gain => greedy(bench, &candidates(counts, search.candidates), most, Objective::Mean, search.lazy),
-        PageSelector::Worst => {
-            greedy(bench, &candidates(counts, search.candidates), most, Objective::Worst, search.lazy)
+    match selector.objective() {
+        Some(objective) => greedy(bench, &candidates(counts, search.candidates), most, objective, search.lazy),
+        None if selector == PageSelector::Accesses => Ok(ranked(counts, |c| c.data_accesses, most)),
+        None => Ok(ranked(counts, PageCounts::misses, most)),
+    }
+}
+
+/// Of pages that were chosen by what they gain, the shortest beginning that leaves the fewest stall cycles. Pages may be
+/// chosen by runs over misses alone: in the whole runs of this bench one of them may cost cycles.
+///
+/// # Errors
+/// Of the bench.
+pub fn worth_locking(
+    objective: Objective,
+    bench: &mut LockBench,
+    chosen: &[LockPage],
+) -> Result<Vec<LockPage>, PlanError> {
+    let beginnings: Vec<Vec<LockPage>> = (0..=chosen.len()).map(|n| chosen[..n].to_vec()).collect();
+    bench.try_all(&beginnings)?;
+    let mut best = (objective.score(bench.stalls(&[])?), 0);
+    for beginning in &beginnings[1..] {
+        let score = objective.score(bench.stalls(beginning)?);
+        if score.order(&best.0) == Ordering::Less {
+            best = (score, beginning.len());
         }
     }
+    Ok(chosen[..best.1].to_vec())
 }
 
 /// The pages with most misses.
@@ -173,4 +203,15 @@ fn greedy(
         chosen.push(left.remove(0).page);
     }
     Ok(chosen)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_saved_is_the_difference_part_by_part() {
+        assert_eq!(Score(5.0, 3.0).saved(Score(2.0, 1.0)), Score(3.0, 2.0));
+        assert_eq!(Score(5.0, 3.0).saved(Score(5.0, 4.0)), Score(0.0, -1.0));
+    }
 }

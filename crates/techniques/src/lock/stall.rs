@@ -56,9 +56,9 @@ impl StallCycles {
     }
 }
 
-/// Makes first-level hits free, so that what the engine counts as translation is what stalls beyond them. Hits' cycles decide
-/// nothing in the engine, so all other counts stay. An access that no array of the first level serves stalls from its first
-/// array on.
+/// Makes first-level hits free, so that what the engine counts as translation is what stalls beyond them. Hits' cycles
+/// decide nothing in the engine, so all other counts stay. An access that no array of the first level serves stalls
+/// from its first array on.
 pub(crate) fn count_stalls_alone(setup: &mut Setup) {
     let serves = [Serves::Load, Serves::Store, Serves::Fetch];
     let tlbs = &mut setup.machine.tlbs;

@@ -23,7 +23,7 @@ impl LockTarget {
         let lockable: Vec<&Tlb> = machine.tlbs.iter().filter(|array| array.lockable_entries > 0).collect();
         let names = || lockable.iter().map(|array| array.name.as_str()).collect::<Vec<_>>().join(", ");
         if lockable.is_empty() {
-            let why = "no TLB array has lockable entries; choose a machine that has some, as cortex-a9";
+            let why = "no TLB array has lockable entries; choose a machine that has some, such as cortex-a9";
             return Err(impossible(why.into()));
         }
         let array = match tlb {

@@ -29,8 +29,8 @@ const NATIVE: &str = "\
 7ffffffde000-7ffffffff000 rw-p 00000000 00:00 0 [stack]
 ";
 
-/// The same under Valgrind: everything elsewhere, its own in between, equal regions in the other order, no names for heap and
-/// stack.
+/// The same under Valgrind: everything elsewhere, its own in between, equal regions in the other order, no names for
+/// heap and stack.
 const VALGRIND: &str = "\
 00108000-00109000 r--p 00000000 fe:00 10 /home/u/prog
 00109000-0010b000 r-xp 00001000 fe:00 10 /home/u/prog
@@ -115,6 +115,10 @@ fn the_stack_is_measured_from_the_first_stack_pointer() {
     // The environment itself.
     let strings = mapped(&valgrind(), &native(), 0x1f_ff00_0ff8);
     assert_eq!((strings.address, strings.confidence()), (0x7fff_ffff_eff8, Confidence::Guess));
+    // From the pointer itself on they are.
+    let at_pointer = mapped(&valgrind(), &native(), 0x1f_ff00_0d50);
+    assert_eq!((at_pointer.address, &at_pointer.reasons[..]), (0x7fff_ffff_ed50, &[Reason::StackStrings][..]));
+    assert_eq!(mapped(&valgrind(), &native(), 0x1f_ff00_0d48).address, 0x7fff_ffff_e2a8);
     // Unknown pointers.
     let unknown = RegionLayout { entry_stack: None, ..native() };
     let found = mapped(&valgrind(), &unknown, 0x1f_ff00_0c00);
@@ -136,6 +140,33 @@ fn a_moved_vdso_and_a_renamed_file_are_themselves() {
     assert_eq!(mapped(&valgrind(), &other, 0x490_1000).reasons, [Reason::OtherInode]);
     let deleted = RegionLayout::from_listing(&NATIVE.replace("libm.so.6", "libm.so.6 (deleted)"), Runner::Native, None);
     assert_eq!(mapped(&valgrind(), &deleted, 0x490_1000).reasons, [Reason::SameFile]);
+}
+
+#[test]
+fn a_part_of_a_file_that_is_mapped_twice_is_told_by_age() {
+    let line = |start: u64| format!("{start:x}-{:x} r--p 00002000 fe:00 20 /home/u/data\n", start + 4 * PAGE);
+    let listed = |text: String, runner| RegionLayout::from_listing(&text, runner, None);
+    let profiled = listed(line(0x500_0000) + &line(0x600_0000), Runner::Valgrind);
+    let native = listed(line(0x7fff_f000_0000) + &line(0x7fff_f100_0000), Runner::Native);
+    for (address, there) in [(0x500_1008, 0x7fff_f100_1008), (0x600_1008, 0x7fff_f000_1008)] {
+        let found = mapped(&profiled, &native, address);
+        let reasons = [Reason::SameFile, Reason::OrderAmongEquals { count: 2 }];
+        assert_eq!((found.address, &found.reasons[..]), (there, &reasons[..]));
+    }
+    let once = listed(line(0x7fff_f000_0000), Runner::Native);
+    let error = map_page(&profiled, &once, 0x500_1008).unwrap_err().to_string();
+    assert!(error.ends_with("the native run maps that part of the file more or fewer times"), "{error}");
+}
+
+#[test]
+fn what_either_run_unmapped_is_said_to_be_gone() {
+    let gone = |mut layout: RegionLayout| {
+        layout.areas.iter_mut().filter(|area| area.role == Role::Heap).for_each(|heap| heap.region.gone = true);
+        layout
+    };
+    for (profiled, native) in [(gone(valgrind()), native()), (valgrind(), gone(native()))] {
+        assert_eq!(mapped(&profiled, &native, 0x403_7010).reasons, [Reason::HeapOffset, Reason::Gone]);
+    }
 }
 
 #[test]
@@ -265,11 +296,13 @@ fn a_recording_gives_its_layout_and_its_first_stack_pointer() {
     block.push_event(Event::Brk { start: 0x50_0000, end: 0x50_0000 });
     block.push_event(Event::Brk { start: 0x50_0000, end: 0x52_1000 });
     let mut recorded = RecordedLayout::new(Runner::Valgrind, Granularity::Page);
+    assert_eq!(recorded.process(), None);
     recorded.observe(&block);
     let mut others = block.clone();
     others.process = 8;
     others.events.push((4, Event::Exec { path: "/other".into() }));
     recorded.observe(&others);
+    assert_eq!(recorded.process(), Some(7));
     let layout = recorded.layout();
     assert_eq!(layout.entry_stack, Some(0x7000_ff50));
     let role = |addr| layout.find(addr).map(|area| area.role.clone());
@@ -342,8 +375,8 @@ proptest! {
         }
     }
 
-    /// Two programs that have nothing to do with each other: no page changes its file or its permission, and what is exact
-    /// is exact in both directions.
+    /// Two programs that have nothing to do with each other: no page changes its file or its permission, and what is
+    /// exact is exact in both directions.
     #[test]
     fn no_page_is_mapped_into_another_kind_of_region(
         (one, other) in (pieces(), pieces()),

@@ -8,8 +8,8 @@ use crate::bake::{find_targets, ModelledBaker, TouchMethod};
 use crate::rerun::StretchCounts;
 use crate::RemedyKind;
 
-/// The helper that `lookaside run --bake=prefetch` starts, for the process with most to bake. `None` where it has
-/// nothing to do: no 4 MiB in one place, huge pages, or walks that read no memory in the model.
+/// The helper that `lookaside bake run --settings prefetch` starts, for the process with most to bake. `None` where it
+/// has nothing to do: no 4 MiB in one place, huge pages, or walks that read no memory in the model.
 pub(crate) fn helper(base: &Setup, source: &mut dyn Source, keep_on: impl FnMut() -> bool) -> Option<ModelledBaker> {
     if base.walks != WalkModel::Full || base.os.pages != PagePolicy::Base {
         return None;
@@ -27,10 +27,10 @@ pub(crate) fn variant(base: &Setup, (without, with): (&[StretchCounts], &[Stretc
         kind: RemedyKind::Baked,
         what: "baking by a helper on another core".into(),
         setup: base.clone(),
-        how: "lookaside run --bake=prefetch -- CMD".into(),
+        how: "lookaside bake run --settings prefetch CMD".into(),
         caveat: format!(
-            "the helper takes a CPU to itself; what it pushes out of shared caches changes all cycles by {:+.1} %, which \
-             is not in this row; memory's bandwidth is not modelled",
+            "the helper takes a CPU to itself; what it pushes out of shared caches changes all cycles by {:+.1} %, \
+             not counted in this row; memory bandwidth is not modelled",
             100.0 * change
         ),
         bloat_bytes: None,

@@ -97,14 +97,15 @@ pub(super) fn code(base: &Setup, outcome: &Outcome) -> Option<RemedyVariant> {
         what: "huge pages (2M) for code".into(),
         setup,
         how: switch.unwrap_or(way).into(),
-        caveat: "of executable and libraries, 2M windows that lie wholly in one mapping, where the recorder had them"
-            .into(),
+        caveat:
+            "2M windows of the executable and libraries that lie wholly in one mapping, where the recorder saw them"
+                .into(),
         bloat_bytes: None,
     })
 }
 
-/// Whether a file's bytes lie in memory as in huge pages of its page cache: address and place in the file are the same but
-/// for whole huge pages (`thp_vma_suitable_order` in Linux).
+/// Whether a file's bytes lie in memory as in huge pages of its page cache: address and place in the file are the same
+/// but for whole huge pages (`thp_vma_suitable_order` in Linux).
 fn fits(file: &RegionRow) -> bool {
     match file.source {
         MapSource::File { offset, .. } => file.start.wrapping_sub(offset).is_multiple_of(PageSize::M2.bytes()),
@@ -113,12 +114,12 @@ fn fits(file: &RegionRow) -> bool {
 }
 
 /// The page cache of a tmpfs can have huge pages in any kernel with transparent ones (Linux,
-/// Documentation/admin-guide/mm/transhuge.rst, "Hugepages in tmpfs/shmem"). Of cc1 run so, 10 of 12 MiB of code in memory
-/// were (Linux 6.18).
+/// Documentation/admin-guide/mm/transhuge.rst, "Hugepages in tmpfs/shmem"). Of cc1 run so, 10 of 12 MiB of code in
+/// memory were (Linux 6.18).
 const TMPFS: &str = "run a copy of the program in a tmpfs with huge pages: mount -t tmpfs -o huge=always tmpfs FOLDER";
 
-/// Page caches of other file systems have huge pages where the kernel is built so (Linux 5.4; madvise(2), `MADV_COLLAPSE`),
-/// and the segments are aligned for it (GNU C Library manual, "ELF Tunables").
+/// Page caches of other file systems have huge pages where the kernel is built so (Linux 5.4; madvise(2),
+/// `MADV_COLLAPSE`), and the segments are aligned for it (GNU C Library manual, "ELF Tunables").
 const NOT_BY_A_SETTING: &str =
     "not by a setting on every system: GLIBC_TUNABLES=glibc.elf.thp=1 where ld.so --list-tunables has it and the kernel \
      CONFIG_READ_ONLY_THP_FOR_FS; or link with 2M alignment, or move the code to anonymous memory";
@@ -208,4 +209,217 @@ fn entries_hold_huge_pages(tlbs: &mut [Tlb]) -> bool {
         assumed = true;
     }
     assumed
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_engine::{Cost, IpRow, Side};
+    use lookaside_machine::TableFormat;
+
+    use super::super::tests::{cortex_a9, file, guest, page as page_of, region, skylake, walks};
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+    const GIB: u64 = 1 << 30;
+
+    fn thp() -> Setup {
+        let mut setup = skylake();
+        setup.os.pages = PagePolicy::Thp;
+        setup
+    }
+
+    #[test]
+    fn the_huge_page_is_the_one_that_is_asked_for_or_the_formats_smallest() {
+        let mut asked = skylake();
+        asked.os.huge_page = Some(PageSize::G1);
+        let sizes = [skylake(), cortex_a9(), asked].map(|setup| page(&setup));
+        assert_eq!(sizes, [PageSize::M2, PageSize::M1, PageSize::G1].map(Some));
+    }
+
+    #[test]
+    fn huge_pages_everywhere_are_worth_a_row_where_memory_that_could_have_them_costs() {
+        let regions = vec![
+            region(1, 2 * MIB, 6 * MIB, MapSource::Heap),
+            region(1, 8 * MIB, 12 * MIB, file("/usr/bin/cc1", 0)),
+            region(2, 2 * MIB, 4 * MIB - 4096, MapSource::Anonymous),
+        ];
+        let row = |base: &Setup, pages: Vec<PageRow>| {
+            everywhere(base, &Outcome { pages, regions: regions.clone(), ..Outcome::default() })
+        };
+        let in_region = |number: u32, page: PageRow| PageRow { region: Some(number), ..page };
+        let heap = in_region(0, page_of(1, 2 * MIB, 3.0));
+        let found = row(&skylake(), vec![heap.clone()]).expect("a row");
+        assert_eq!((found.kind, &*found.what), (RemedyKind::HugeEverywhere, "huge pages (2M) everywhere"));
+        assert_eq!((&found.setup, &*found.how, &*found.caveat), (&thp(), ALWAYS, NOT_COUNTED));
+        // The one page of its window is there already; and of both windows three pages, one of them seen twice.
+        assert_eq!(found.bloat_bytes, Some(2 * MIB - 4096));
+        let pages = [0, 0, 4096, 2 * MIB].map(|at| in_region(0, page_of(1, 2 * MIB + at, 1.0))).to_vec();
+        assert_eq!(row(&skylake(), pages).expect("a row").bloat_bytes, Some(4 * MIB - 3 * 4096));
+        // Hits of the second level cost, too.
+        let mut hits = PageRow { cost: Cost::default(), ..heap.clone() };
+        assert_eq!(row(&skylake(), vec![hits.clone()]), None);
+        hits.cost.tlb_hit_cycles = 1.0;
+        assert!(row(&skylake(), vec![hits]).is_some());
+        let small = [in_region(1, page_of(1, 8 * MIB, 3.0)), in_region(2, page_of(2, 2 * MIB, 3.0))];
+        assert_eq!(row(&skylake(), small.to_vec()), None);
+        assert!(row(&skylake(), vec![page_of(1, 8 * MIB, 3.0)]).is_some(), "its mapping is not known");
+        assert_eq!(row(&thp(), vec![heap]), None);
+        // Which memory pages of other sizes could lie in is not looked at.
+        let sections = row(&cortex_a9(), small.to_vec()).expect("a row");
+        assert_eq!((&*sections.what, sections.bloat_bytes), ("huge pages (1M) everywhere", None));
+    }
+
+    #[test]
+    fn a_file_fits_where_address_and_offset_are_the_same_but_for_huge_pages() {
+        let at = |start, offset| fits(&region(1, start, start + 4 * MIB, file("/usr/bin/cc1", offset)));
+        assert!(at(2 * MIB, 0) && at(2 * MIB + 0x3000, 0x3000) && at(0x3000, 2 * MIB + 0x3000));
+        assert!(!at(2 * MIB, 0x3000) && !at(MIB, 0));
+        assert!(!fits(&region(1, 2 * MIB, 4 * MIB, MapSource::Anonymous)));
+    }
+
+    /// What the rows for code have as their ranges, of instructions at these places.
+    fn code_ranges(base: &Setup, outcome: &Outcome) -> Option<(Vec<(u64, u64)>, String)> {
+        let row = code(base, outcome)?;
+        let PagePolicy::SelectiveFiles(ranges) = row.setup.os.pages else { return None };
+        assert!(ranges.iter().all(|range| range.process == Some(1)), "{ranges:?}");
+        Some((ranges.iter().map(|range| (range.start / MIB, range.end / MIB)).collect(), row.how))
+    }
+
+    /// A program whose code takes one of a hundred translation cycles.
+    fn running(regions: Vec<RegionRow>, instructions: &[(u32, u64)]) -> Outcome {
+        let row = |&(process, ip): &(u32, u64)| IpRow { process, ip, cost: Cost::default() };
+        Outcome {
+            data: Side { cost: walks(99.0), ..Side::default() },
+            fetch: Side { cost: walks(1.0), ..Side::default() },
+            regions,
+            instructions_rows: instructions.iter().map(row).collect(),
+            ..Outcome::default()
+        }
+    }
+
+    #[test]
+    fn code_is_huge_in_windows_that_lie_in_one_mapping_of_a_file() {
+        let instructions =
+            [(1, MIB), (1, 2 * MIB + 0x1234), (1, 4 * MIB), (1, 6 * MIB), (1, 6 * MIB - 1), (1, 8 * MIB), (2, 2 * MIB)];
+        let regions = |offset| {
+            vec![
+                region(1, 2 * MIB, 7 * MIB, file("/usr/bin/cc1", offset)),
+                region(1, 8 * MIB, 10 * MIB, MapSource::Anonymous),
+                region(2, 2 * MIB, 3 * MIB, file("/usr/bin/cc1", offset)),
+            ]
+        };
+        let windows = vec![(2, 4), (4, 6)];
+        for (offset, way) in [(0, TMPFS), (0x1000, NOT_BY_A_SETTING)] {
+            let outcome = running(regions(offset), &instructions);
+            assert_eq!(code_ranges(&skylake(), &outcome), Some((windows.clone(), way.into())));
+        }
+        // Of files that fit and others, those that fit.
+        let mut both = regions(0);
+        both.push(region(1, 20 * MIB, 24 * MIB, file("/usr/lib/libc.so.6", 0x1000)));
+        let outcome = running(both, &[&instructions[..], &[(1, 20 * MIB)]].concat());
+        assert_eq!(code_ranges(&skylake(), &outcome), Some((windows, TMPFS.into())));
+        assert_eq!(code(&skylake(), &running(regions(0), &instructions[5..])), None);
+    }
+
+    #[test]
+    fn code_has_a_row_where_it_takes_a_hundredth_of_the_cycles_in_small_pages() {
+        let fetches = |base: &Setup, cycles: f64| {
+            let regions = vec![region(1, 2 * MIB, 4 * MIB, file("/usr/bin/cc1", 0))];
+            let mut outcome = running(regions, &[(1, 2 * MIB)]);
+            (outcome.data.cost, outcome.fetch.cost) = (walks(100.0 - cycles), walks(cycles));
+            code(base, &outcome).is_some()
+        };
+        assert_eq!([0.75, 1.0, 2.0].map(|cycles| fetches(&skylake(), cycles)), [false, true, true]);
+        assert!(!fetches(&thp(), 2.0) && !fetches(&cortex_a9(), 2.0));
+    }
+
+    /// Two pages of the first of two windows, one of the second; one behind them, and one of another process.
+    fn gigabytes(source: MapSource) -> Outcome {
+        let mut held = region(1, GIB, 3 * GIB, source);
+        held.cost = walks(5.0);
+        let places = [(1, GIB), (1, GIB), (1, GIB + 0x1_0000), (1, 2 * GIB), (1, 3 * GIB), (2, GIB)];
+        let pages = places.map(|(process, addr)| page_of(process, addr, 1.0)).to_vec();
+        Outcome { pages, regions: vec![held], ..Outcome::default() }
+    }
+
+    #[test]
+    fn pages_of_a_gigabyte_are_as_many_as_are_touched() {
+        let row = gigabyte(&skylake(), &gigabytes(MapSource::Anonymous)).expect("a row");
+        assert_eq!((row.kind, &*row.what), (RemedyKind::HugeGigabyte, "pages of 1 GiB (2), all else small"));
+        assert!(row.how.ends_with(" hugepages=2 on the kernel's command line"), "{}", row.how);
+        assert_eq!(row.bloat_bytes, Some(2 * GIB - 3 * 4096));
+        let mut expected = thp();
+        expected.os.huge_page = Some(PageSize::G1);
+        assert_eq!(row.setup, expected);
+    }
+
+    #[test]
+    fn pages_of_a_gigabyte_need_memory_that_costs_and_hardware_that_has_them() {
+        let memory = gigabytes(MapSource::Anonymous);
+        let has_row = |base: &Setup| gigabyte(base, &memory).is_some();
+        assert!(has_row(&guest(PageSize::G1)));
+        assert!(!has_row(&guest(PageSize::M2)) && !has_row(&thp()) && !has_row(&cortex_a9()));
+        let mut fetches = skylake();
+        fetches.machine.tlbs.retain(|tlb| !tlb.page_sizes.contains(&PageSize::G1));
+        assert!(!has_row(&fetches));
+        // An entry for code is none for memory.
+        let code = fetches.machine.tlbs.iter_mut().find(|tlb| tlb.serves == [Serves::Fetch]).expect("an array");
+        code.page_sizes.push(PageSize::G1);
+        assert!(!has_row(&fetches));
+        for source in [MapSource::Stack, file("/var/data", 0)] {
+            assert_eq!(gigabyte(&skylake(), &gigabytes(source)), None);
+        }
+        let with = |change: &dyn Fn(&mut RegionRow)| {
+            let mut outcome = memory.clone();
+            change(&mut outcome.regions[0]);
+            gigabyte(&skylake(), &outcome).is_some()
+        };
+        assert!(with(&|_| {}));
+        assert!(!with(&|region| region.cost = Cost::default()));
+        assert!(with(&|region| region.end = 2 * GIB) && !with(&|region| region.end = 2 * GIB - 4096));
+        assert!(!with(&|region| (region.start, region.end) = (GIB + 4096, 3 * GIB - 4096)));
+    }
+
+    #[test]
+    fn the_host_needs_huge_pages_too() {
+        let outcome = Outcome { pages: vec![page_of(1, MIB, 2.0)], ..Outcome::default() };
+        let row = on_the_host(&guest(PageSize::K4), &outcome).expect("a row");
+        assert_eq!((row.kind, &*row.what), (RemedyKind::HugeOnHost, "huge pages (2M) here and on the host"));
+        let how = "the host backs this VM by 4K pages: ask there for transparent or hugetlb pages of 2M; here: ";
+        assert_eq!((row.how, &*row.caveat), (format!("{how}{ALWAYS}"), NOT_COUNTED));
+        let mut huge = guest(PageSize::M2);
+        huge.os.pages = PagePolicy::Thp;
+        assert_eq!(row.setup, huge);
+        let mut with_sections = guest(PageSize::K4);
+        with_sections.machine.page_table.host.as_mut().expect("a host").format = TableFormat::Armv7Short;
+        for base in [skylake(), guest(PageSize::M2), guest(PageSize::G1), with_sections, huge] {
+            assert_eq!(on_the_host(&base, &outcome), None, "{base:?}");
+        }
+    }
+
+    #[test]
+    fn entries_hold_huge_pages_at_the_levels_where_none_was_seen_to() {
+        let sizes =
+            |tlbs: &[Tlb]| tlbs.iter().map(|tlb| (tlb.name.clone(), tlb.page_sizes.clone())).collect::<Vec<_>>();
+        let mut seen = skylake().machine.tlbs;
+        assert!(!entries_hold_huge_pages(&mut seen));
+        assert_eq!(seen, skylake().machine.tlbs);
+        // At the second level only fetches find them.
+        let mut tlbs = seen;
+        let stlb = tlbs.iter().position(|tlb| tlb.name == "stlb").expect("an array");
+        tlbs[stlb].page_sizes = vec![PageSize::K4];
+        let mut code = tlbs[stlb].clone();
+        (code.name, code.serves, code.page_sizes) = ("code".into(), vec![Serves::Fetch], vec![PageSize::M2]);
+        tlbs.push(code);
+        let mut expected = sizes(&tlbs);
+        expected[stlb].1.push(PageSize::M2);
+        assert!(entries_hold_huge_pages(&mut tlbs));
+        assert_eq!(sizes(&tlbs), expected);
+        let mut guest = guest(PageSize::K4);
+        guest.machine.tlbs.retain(|tlb| tlb.name != "l1d-2m");
+        let outcome = Outcome { pages: vec![page_of(1, MIB, 2.0)], ..Outcome::default() };
+        let row = on_the_host(&guest, &outcome).expect("a row");
+        assert!(row.caveat.ends_with("; that a TLB entry holds a whole 2M page then is assumed"), "{}", row.caveat);
+        assert_eq!(row.setup.machine.tlbs[0].page_sizes, [PageSize::K4, PageSize::M2]);
+    }
 }

@@ -29,7 +29,8 @@ pub struct HelperHours {
 }
 
 impl HelperHours {
-    /// For a run of `recorded` accesses, whose program was seen to its end in `outcome`, by the touches that it may make.
+    /// For a run of `recorded` accesses, whose program was seen to its end in `outcome`, by the touches that it may
+    /// make.
     pub fn new(baker: &ModelledBaker, machine: &Machine, outcome: &Outcome, recorded: u64) -> Self {
         let page = machine.page_table.format.page_sizes().first().map_or(4096, |size| size.bytes());
         let stride = baker.stride_pages.saturating_mul(page).max(1);
@@ -115,5 +116,70 @@ fn catch_up(helper: &mut RunningHelper<'_>, engine: &mut Engine, (ran, runs): (b
     }
     while helper.now() <= time {
         helper.step(engine, false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lookaside_machine::preset;
+    use lookaside_trace::{Event, Kind, MapSource};
+
+    use super::*;
+    use crate::bake::TouchMethod;
+
+    const BASE: u64 = 1 << 36;
+
+    /// A helper over so many GiB.
+    fn over(gib: u64) -> ModelledBaker {
+        let range = BASE..BASE + (gib << 30);
+        ModelledBaker::new(TouchMethod::Prefetch, 1, vec![range])
+    }
+
+    #[test]
+    fn the_helper_begins_so_many_accesses_before_a_window() {
+        // Windows of ten accesses, with a hundred before each.
+        let plan = WindowPlan::new(16_000, 160, 100);
+        assert!(plan.is_some());
+        let hours = HelperHours { plan, before: 30, touches_before: 0 };
+        let expected = [(0, false), (69, false), (70, true), (99, true), (109, true), (110, false), (180, true)];
+        for (passed, runs) in expected {
+            assert_eq!(hours.are_now(passed), runs, "{passed}");
+        }
+        assert!(HelperHours { plan: None, ..hours }.are_now(0));
+    }
+
+    #[test]
+    fn a_large_memorys_helper_has_half_of_its_touches_before_windows() {
+        let machine = preset("skylake").expect("a preset");
+        // A program that is so fast that the helper makes one touch an access.
+        let hours = |gib| HelperHours::new(&over(gib), &machine, &Outcome::default(), 1 << 40);
+        // Of 2^21 touches in 16 windows half are made before; of the others half in the window itself.
+        assert_eq!((hours(1024).touches_before, hours(1024).before), (1 << 16, 1 << 15));
+        // A round over 1 GiB takes 2^15 touches.
+        assert_eq!((hours(1).touches_before, hours(1).before), (1 << 15, 3 << 14));
+    }
+
+    #[test]
+    fn a_helper_catches_up_with_the_programs_time() {
+        let machine = preset("skylake").expect("a preset");
+        let mut engine = Engine::new(Setup::new(machine.clone())).expect("a setup");
+        let mut block = Block { process: 1, thread: 1, ..Block::default() };
+        block.push_event(Event::Map { addr: BASE, len: 1 << 30, prot: 3, source: MapSource::Anonymous, site: 0 });
+        (0..20).for_each(|i| block.push(Kind::Load, BASE + i * (7 << 20)));
+        engine.run(&block);
+        let clock = engine.clock();
+        let time = clock.accesses as f64 + clock.waiting_cycles();
+        assert!(clock.accesses == 20 && time > 1000.0, "{clock:?}");
+        let baker = over(1);
+        let mut helper = RunningHelper::new(&baker, &machine, &mut engine).expect("a helper");
+        catch_up(&mut helper, &mut engine, (false, false), 10);
+        assert_eq!(helper.now(), 0.0);
+        catch_up(&mut helper, &mut engine, (true, true), 0);
+        // It is ahead by less than a walk, which reads four tables at the most, each from memory.
+        let ahead = |now: f64| now > time && now < time + 4.0 * machine.memory.cycles;
+        assert!(ahead(helper.now()), "{time} {}", helper.now());
+        // What it did before is in the past.
+        catch_up(&mut helper, &mut engine, (false, true), 1000);
+        assert!(ahead(helper.now()), "{time} {}", helper.now());
     }
 }

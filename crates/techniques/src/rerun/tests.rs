@@ -1,6 +1,6 @@
 use std::sync::atomic::AtomicBool;
 
-use lookaside_engine::{Engine, PagePolicy, ProcessRange};
+use lookaside_engine::{Cost, Engine, PagePolicy, ProcessRange, Side};
 use lookaside_machine::preset;
 use lookaside_stats::SplitMix64;
 use lookaside_trace::{Event, Kind, MapSource, TraceError};
@@ -137,6 +137,72 @@ fn one_window_with_all_the_cost_leaves_the_interval_open() {
     assert_eq!((alone.saved_share, alone.least_saved_share, alone.most_saved_share), (0.6, None, None));
     assert_eq!(row(&[0.0, 0.0], &[0.0, 0.0]), None);
     assert_eq!(row(&[], &[]), None);
+}
+
+/// Counts that differ in all that there is.
+fn counts(times: u64) -> StretchCounts {
+    let cycles = times as f64;
+    StretchCounts {
+        accesses: 7 * times,
+        walks: 5 * times,
+        walk_cycles: 300.0 * cycles,
+        translation_cycles: 400.0 * cycles,
+        modelled_cycles: 1000.0 * cycles,
+    }
+}
+
+#[test]
+fn a_stretch_has_what_data_and_fetches_cost_and_stretches_add_up() {
+    let side = |accesses, walks, walk_cycles| {
+        let cost = Cost { walks, walk_cycles, tlb_hit_cycles: 50.0, ..Cost::default() };
+        Side { accesses, cost, data_stall_cycles: 100.0, ..Side::default() }
+    };
+    let outcome = Outcome { data: side(10, 6, 500.0), fetch: side(4, 4, 100.0), ..Outcome::default() };
+    let of = StretchCounts { modelled_cycles: 14.0 + 200.0 + 700.0, translation_cycles: 700.0, ..counts(2) };
+    assert_eq!(StretchCounts::of(&outcome), of);
+    assert_eq!(StretchCounts::sum(&[counts(1), counts(2), counts(4)]), counts(7));
+    assert_eq!(StretchCounts::sum(&[]), StretchCounts::default());
+    assert_eq!(counts(7).since(&counts(3)), counts(4));
+}
+
+#[test]
+fn the_largest_structure_that_walks_fill_sets_how_long_to_warm_up() {
+    let skylake = preset("skylake").expect("a preset");
+    // The second-level TLB has 1536 entries, and a cache line of 64 bytes has eight entries of a table.
+    let misses = |change: &dyn Fn(&mut Machine), table_bytes| {
+        let mut machine = skylake.clone();
+        change(&mut machine);
+        refilling_misses(&machine, table_bytes)
+    };
+    let unchanged = |_: &mut Machine| ();
+    assert_eq!([0, 64 * 1536, 64 * 1537].map(|bytes| misses(&unchanged, bytes)), [1536, 1536, 1537]);
+    // No more lines than the 8 MiB of the last cache.
+    assert_eq!(misses(&unchanged, 1 << 30), (8 << 20) / 64);
+    let coalescing = |machine: &mut Machine| machine.tlbs[5].coalesce_pages = 4;
+    assert_eq!((misses(&coalescing, 0), skylake.tlbs[5].entries), (4 * 1536, 1536));
+    assert_eq!(misses(&|machine| machine.walk_caches[0].entries = 2000, 0), 2000);
+    // A host has as many tables again.
+    let host = ["page_table.host.format=x86-64-4level", "page_table.host.page_size=4K"].map(String::from);
+    let guest = skylake.with_overrides(&host).expect("a guest");
+    assert_eq!(refilling_misses(&guest, 1 << 20), (2 << 20) / 64);
+    // What walks don't read: caches that are for fetches, or nearer than the first that a walk looks in.
+    let for_fetches = |machine: &mut Machine| machine.caches[3].serves = vec![Serves::Fetch];
+    assert_eq!(misses(&for_fetches, 1 << 30), (256 << 10) / 64);
+    assert_eq!(misses(&|machine| machine.walker.first_cache_level = 3, 1 << 30), (8 << 20) / 64);
+    assert_eq!(misses(&|machine| machine.walker.first_cache_level = 4, 1 << 30), 1536);
+}
+
+#[test]
+fn a_recorders_filter_makes_windows_shorter_and_warming_too() {
+    let setups = setups("skylake");
+    let plan = |filter_window, recorded| {
+        let info = TraceInfo { filter_window, ..TraceInfo::default() };
+        window_plan(&setups, &info, recorded, 64 * 2000)
+    };
+    // Four times the 2000 lines of the tables; where hits were recorded, too, four times as much of all.
+    assert_eq!(plan(0, 1 << 26), WindowPlan::new(1 << 26, 8 << 20, 32_000));
+    assert_eq!(plan(1, 1 << 26), WindowPlan::new(1 << 26, 2 << 20, 8000));
+    assert!(plan(0, 1 << 26).is_some() && plan(1, 4 << 20).is_some() && plan(0, 4 << 20).is_none());
 }
 
 /// A helper over the first of the program's memory.

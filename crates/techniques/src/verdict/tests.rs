@@ -2,7 +2,7 @@ use lookaside_engine::{Cost, Outcome, Side};
 use lookaside_timing::{FaultBill, NativeClock, SavedSeconds};
 
 use super::*;
-use crate::huge_gain::HugeGain;
+use crate::huge_gain::{Denominator, HugeGain};
 
 fn clock(user_seconds: f64, system_seconds: f64) -> NativeClock {
     NativeClock { user_seconds, system_seconds, ..NativeClock::default() }
@@ -79,4 +79,60 @@ fn without_replays_only_a_bound_speaks() {
     let gain = HugeGain::new(&evidence, None);
     assert_eq!(gain.verdict, Some(HugePageVerdict::Unknown { why: "a trace has no native time".into() }));
     assert_eq!(gain.predicted, None);
+}
+
+/// Of ratios alone.
+fn of_ratios(least: f64, ratio: f64, most: f64, no_faults: bool) -> HugePageVerdict {
+    let user = PredictedGain {
+        least_saved_seconds: 0.0,
+        saved_seconds: 0.0,
+        most_saved_seconds: 0.0,
+        of_seconds: 1.0,
+        of: Denominator::UserTime,
+        basis: PredictionBasis::Replay,
+        least_ratio: Some(least),
+        ratio: Some(ratio),
+        most_ratio: Some(most),
+    };
+    HugePageVerdict::of(&user, no_faults)
+}
+
+#[test]
+fn at_its_border_a_ratio_is_something() {
+    let (more, less) = (NOTHING, 2.0 - NOTHING);
+    let under = 1.0099;
+    assert_eq!(of_ratios(1.0, 1.0, under, true), HugePageVerdict::Nothing { most: under });
+    for (least, ratio, most) in [
+        // A hundredth more, a hundredth less, and slower than that though it may gain nothing.
+        (1.0, 1.0, more),
+        (0.98, less, 1.0),
+        (0.97, 0.98, 1.0),
+        // Wide intervals that begin or end where something does.
+        (more, 1.2, 1.5),
+        (0.7, 0.8, less),
+    ] {
+        assert_eq!(of_ratios(least, ratio, most, true), HugePageVerdict::Changes { ratio, least, most });
+    }
+    let unsure = |least, ratio, most| matches!(of_ratios(least, ratio, most, true), HugePageVerdict::Unknown { .. });
+    assert!(unsure(1.0099, 1.2, 1.5) && unsure(0.7, 0.8, 0.9901));
+    // A fifth is not too wide yet.
+    assert!(!unsure(1.0, 1.1, 1.199) && unsure(1.0, 1.1, 1.201));
+}
+
+#[test]
+fn a_walk_reads_every_table_of_both_stages_from_memory_at_worst() {
+    let mut machine = lookaside_machine::preset("skylake").expect("a preset");
+    (machine.clock_mhz, machine.memory.cycles) = (2.0, 100.0);
+    let mut outcome = outcome(1000);
+    outcome.data.cost.tlb_hit_cycles = 8000.0;
+    let evidence = GainEvidence {
+        remedies: &[],
+        outcome: &outcome,
+        machine: &machine,
+        native: None,
+        saved: Err("not run"),
+        faults: None,
+    };
+    // 1000 walks of 24 reads, and 8000 cycles, at 2 MHz.
+    assert_eq!(walks_at_worst(&evidence), 1.204);
 }

@@ -1,3 +1,5 @@
+use lookaside_engine::{Cost, PageRow};
+use lookaside_machine::PageSize;
 use proptest::prelude::*;
 
 use super::*;
@@ -25,6 +27,42 @@ fn only_whole_windows_of_anonymous_memory_are_huge() {
     let heap = HugeWindows::new(&regions, &|region| region.source == MapSource::Heap);
     assert!(!heap.holds(1, BASE + 0x20_0000) && !heap.holds(1, BASE + 0x40_0000));
     assert!(!huge.holds(2, BASE) && !huge.holds(3, BASE + 0x20_0000));
+}
+
+#[test]
+fn pages_that_are_touched_in_huge_windows_are_counted_once() {
+    let regions = [
+        region(1, BASE, BASE + 0x40_0000, MapSource::Anonymous),
+        region(2, BASE, BASE + 0x20_0000, MapSource::Anonymous),
+    ];
+    let huge = HugeWindows::new(&regions, &|_| true);
+    let page = |(process, addr)| PageRow {
+        process,
+        addr,
+        size: PageSize::K4,
+        region: None,
+        accesses: 1,
+        cost: Cost::default(),
+    };
+    // First and last page of a window, the next window twice, one behind both, and another process.
+    let touched = [(1, 0), (1, 0x1f_f000), (1, 0x20_0000), (1, 0x20_0000), (1, 0x40_0000), (2, 0)];
+    let pages = touched.map(|(process, at)| page((process, BASE + at))).to_vec();
+    assert_eq!(huge.touched(&Outcome { pages, ..Outcome::default() }), (4, 3));
+}
+
+#[test]
+fn a_window_is_as_long_as_its_misses_need() {
+    let mut curve = CostCurve::default();
+    curve.push(4_000_000, 0.0);
+    let places = |misses| window_places(&curve, misses).iter().map(|p| (p.start, p.length)).collect::<Vec<_>>();
+    // Each visit misses, or every other; or more than there are, which is not to be.
+    let midst = |length: u64| (0..16).map(|part| (part * 250_000 + (250_000 - length) / 2, length)).collect::<Vec<_>>();
+    assert_eq!(places(4_000_000), midst(75_000));
+    assert_eq!(places(2_000_000), midst(150_000));
+    assert_eq!(places(8_000_000), midst(75_000));
+    // None does: 2^20 visits would be enough for a window, and are more than a fourth of the run.
+    assert_eq!(places(0), [0u64, 1, 2, 3].map(|part| (part * 1_000_000, 1_000_000)));
+    assert_eq!(window_places(&CostCurve::default(), 0), []);
 }
 
 /// A source of blocks made beforehand.
@@ -142,6 +180,74 @@ fn a_window_begins_with_what_was_visited_last() {
 }
 
 #[test]
+fn a_window_begins_with_the_lines_that_were_accessed_before_it() {
+    let mut block = Block { process: 1, ..Block::default() };
+    block.push(Kind::Store, 0x1040);
+    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 0, lines: 0b111 });
+    block.push(Kind::Load, 0x2000);
+    block.push(Kind::Load, 0x3000);
+    let place = |start| WindowPlace { start, length: 1, weight: 1.0, cost_share: 0.5 };
+    let windows = cut(vec![block], &[place(1), place(2)]);
+    // Line 1 of the page is the visit's own. Whatever was done there, it is read.
+    let before = PageVisit { line: line(0x1040), others: 2, accesses: 3, store: false };
+    let first = |window: &VisitWindow| (window.first_timed, window.visits[0], window.others.clone());
+    let others = vec![line(0x1000), line(0x1080)];
+    assert_eq!([first(&windows[0]), first(&windows[1])], [(1, before, others.clone()), (2, before, others)]);
+}
+
+#[test]
+fn a_page_that_the_first_level_holds_from_before_is_no_visit_of_the_window() {
+    let mut block = Block { process: 1, ..Block::default() };
+    for page in [1u64, 2, 2, 3, 1] {
+        block.push(Kind::Load, page << 12);
+    }
+    block.push_event(Event::Leave { addr: 0x2000, kind: Kind::Load, others: 1, lines: 0b10 });
+    let place = WindowPlace { start: 2, length: 3, ..whole(0) };
+    let mut source = Blocks(TraceInfo::default(), vec![block].into_iter());
+    let run = cut_windows(&mut source, &[place], &HugeWindows::default(), 2).unwrap();
+    let window = &run.windows[0];
+    let line = |addr| VisitLine::new(0, addr, false);
+    assert_eq!(window.first_timed, 2);
+    assert_eq!(lines(window)[2..], [(line(0x3000), 0), (line(0x1000), 0)]);
+}
+
+#[test]
+fn what_is_accessed_after_a_page_came_in_anew_behind_the_window_is_not_the_windows() {
+    let mut block = Block { process: 1, ..Block::default() };
+    for addr in [0x1000, 0x2000, 0x1080] {
+        block.push(Kind::Load, addr);
+    }
+    for addr in [0x1000, 0x2000] {
+        block.push_event(Event::Leave { addr, kind: Kind::Load, others: 0, lines: 0b1000 });
+        block.push_event(Event::Repeats { addr, kind: Kind::Load, count: 9 });
+    }
+    let windows = cut(vec![block], &[whole(2)]);
+    let visit = |addr, others, accesses| PageVisit { line: line(addr), others, accesses, store: false };
+    assert_eq!(windows[0].visits, [visit(0x1000, 0, 1), visit(0x2000, 1, 10)]);
+}
+
+#[test]
+fn stores_have_pages_of_their_own_where_they_are_filtered_apart() {
+    let mut block = Block { process: 1, ..Block::default() };
+    block.push(Kind::Load, 0x1000);
+    block.push(Kind::Store, 0x1040);
+    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Store, others: 1, lines: 0b1100 });
+    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 0, lines: 0b10000 });
+    let visits = |filter_stores_apart| {
+        let info = TraceInfo { filter_stores_apart, ..TraceInfo::default() };
+        let mut source = Blocks(info, vec![block.clone()].into_iter());
+        let run = cut_windows(&mut source, &[whole(2)], &HugeWindows::default(), 2).unwrap();
+        run.windows[0].visits.clone()
+    };
+    let visit = |addr, others, accesses, store| {
+        let line = VisitLine::new(0, addr, false);
+        PageVisit { line, others, accesses, store }
+    };
+    assert_eq!(visits(true), [visit(0x1000, 1, 1, false), visit(0x1040, 2, 1, true)]);
+    assert_eq!(visits(false), [visit(0x1000, 4, 2, false)]);
+}
+
+#[test]
 fn a_window_has_the_instructions_that_were_executed_in_it() {
     let mut first = Block { process: 1, ..Block::default() };
     first.push(Kind::Fetch, 0x1000);
@@ -169,11 +275,18 @@ fn a_window_is_of_the_thread_that_made_most_of_it() {
         pages.for_each(|page| block.push(Kind::Load, page << 12));
         block
     };
-    let blocks = [block(7, 7, 0..3), block(7, 8, 3..8), block(7, 9, 8..10), block(4, 9, 0..6)];
-    let places = [(0, 6), (6, 4), (10, 6)].map(|(start, length)| WindowPlace { start, length, ..whole(0) });
-    let threads: Vec<(u32, u32)> = cut(blocks.to_vec(), &places).iter().map(|window| window.thread).collect();
+    let blocks = vec![
+        block(7, 7, 0..3),
+        block(7, 8, 3..8),
+        block(7, 9, 8..10),
+        block(4, 9, 0..6),
+        block(4, 3, 6..8),
+        block(4, 5, 8..12),
+    ];
+    let places = [(0, 6), (6, 4), (10, 6), (16, 6)].map(|(start, length)| WindowPlace { start, length, ..whole(0) });
+    let threads: Vec<(u32, u32)> = cut(blocks, &places).iter().map(|window| window.thread).collect();
     // Three visits of each thread: the first. Processes are numbered as they appear.
-    assert_eq!(threads, [(0, 7), (0, 8), (1, 9)]);
+    assert_eq!(threads, [(0, 7), (0, 8), (1, 9), (1, 5)]);
 }
 
 #[test]

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use lookaside_engine::{run_source, Detail, Outcome, RunEnd, Setup};
 use lookaside_techniques::bake::*;
-use lookaside_trace::{Block, Event, Kind, MapSource};
+use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
 use proptest::prelude::*;
 
 use crate::twin::BASE;
-use crate::{bakers, setup, small, Blocks, CHAINED};
+use crate::{bakers, bytes, setup, small, Blocks, CHAINED};
 
 /// Blocks of several processes and threads, with events and left-out repeats.
 fn blocks() -> impl Strategy<Value = Blocks> {
@@ -63,7 +63,8 @@ proptest! {
         prop_assert_eq!(base.program, plain);
     }
 
-    /// Another process's tables and data, in a cache with room for all: the program is as without a helper, to the last count.
+    /// Another process's tables and data, in a cache with room for all: the program is as without a helper, to the last
+    /// count.
     #[test]
     fn a_helper_that_takes_nothing_away_changes_nothing(blocks in blocks(), baker in bakers()) {
         let setup = setup(small().with_overrides(&["cache.l3.size=64M".into()]).expect("a machine"));
@@ -190,4 +191,94 @@ fn exec_begins_anew_and_fork_goes_on() {
     blocks.blocks.push_back(child);
     let found = find_targets(&mut blocks, || true).expect("the child's heap");
     assert_eq!((found.process, found.ranges()), (2, std::iter::once(BASE..BASE + (8 << 20)).collect()));
+}
+
+/// Blocks, and then an error.
+struct Torn(Blocks);
+
+impl Source for Torn {
+    fn info(&self) -> &TraceInfo {
+        self.0.info()
+    }
+
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+        match self.0.next_block(block)? {
+            true => Ok(true),
+            false => Err(TraceError::Format { what: "it".into(), place: "here".into(), reason: "torn".into() }),
+        }
+    }
+}
+
+#[test]
+fn a_comparison_says_how_far_it_is_and_why_it_ends() {
+    let mut blocks = Blocks::new(&[(1, 0, false), (2, 0, false), (3, 0, true), (4, 0, false), (5, 0, false)], 2);
+    blocks.blocks[1].repeat = vec![10, 0];
+    let baker = ModelledBaker::new(TouchMethod::Entries, 1, bytes(4096));
+    let runs = [(setup(small()), baker.clone()), (setup(small()), ModelledBaker { stride_pages: 1, ..baker.clone() })];
+    let compare = |source: &mut dyn Source, most: usize| {
+        let mut seen = Vec::new();
+        let compared = compare_baked(&runs, source, &CHAINED, |accesses| {
+            seen.push(accesses);
+            if seen.len() == most {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        let compared = compared.expect("it runs");
+        let accesses: Vec<u64> = compared.pairs.iter().map(|pair| pair.base.program.data.accesses).collect();
+        (seen, accesses, compared.end)
+    };
+    let (seen, accesses, end) = compare(&mut blocks.clone(), 9);
+    assert_eq!((seen, accesses), (vec![2, 14, 15], vec![15; 2]));
+    assert!(matches!(end, RunEnd::Complete));
+    let (seen, accesses, end) = compare(&mut blocks.clone(), 2);
+    assert_eq!((seen, accesses), (vec![2, 14], vec![14; 2]));
+    assert!(matches!(end, RunEnd::Stopped));
+    let (seen, accesses, end) = compare(&mut Torn(blocks.clone()), 9);
+    assert_eq!((seen, accesses), (vec![2, 14, 15], vec![15; 2]));
+    assert!(matches!(end, RunEnd::Unreadable(error) if error.to_string() == "it: here: torn"));
+    let idle = ModelledBaker { regions: Vec::new(), ..baker };
+    let error = compare_baked(&[(setup(small()), idle)], &mut blocks, &CHAINED, |_| ControlFlow::Continue(()));
+    assert!(matches!(error, Err(BakeModelError::NoPages)));
+}
+
+/// A block of a process that maps so many bytes at an address, and touches each page's second byte.
+fn heap(process: u32, addr: u64, len: u64) -> Block {
+    let mut block = Block { process, thread: process, ..Block::default() };
+    block.push_event(Event::Map { addr, len, prot: 3, source: MapSource::Anonymous, site: 0 });
+    (0..len / 4096).for_each(|page| block.push(Kind::Load, addr + page * 4096 + 1));
+    block
+}
+
+fn found(blocks: &[Block]) -> Option<(u32, Vec<std::ops::Range<u64>>)> {
+    let mut source = Blocks { blocks: blocks.to_vec().into(), ..Blocks::default() };
+    find_targets(&mut source, || true).map(|found| (found.process, found.ranges()))
+}
+
+#[test]
+fn of_two_processes_the_one_with_more_bytes_is_baked_wherever_they_lie() {
+    let (high, big) = (BASE << 10, 12 << 20);
+    let one = |addr: u64, len: u64| std::iter::once(addr..addr + len).collect::<Vec<_>>();
+    for [low_len, high_len] in [[big, big - 4096], [big, big]] {
+        assert_eq!(found(&[heap(3, BASE, low_len), heap(4, high, high_len)]), Some((3, one(BASE, big))));
+    }
+    assert_eq!(found(&[heap(3, BASE, big - 4096), heap(4, high, big)]), Some((4, one(high, big))));
+    // The upper half is the kernel's.
+    assert_eq!(found(&[heap(3, u64::MAX << 47, big)]), None);
+}
+
+#[test]
+fn where_no_mapping_is_known_what_is_touched_is_baked() {
+    let touches = |pages: u64| {
+        let mut block = heap(3, BASE, pages * 4096);
+        block.events.clear();
+        block
+    };
+    let mut source = Blocks { blocks: [touches(513)].into(), ..Blocks::default() };
+    let region = TargetRegion { name: "touched".into(), range: BASE..BASE + (4 << 20) };
+    assert_eq!(find_targets(&mut source, || true).map(|found| found.regions), Some(vec![region]));
+    assert_eq!(found(&[touches(512)]), None);
+    // A mapping elsewhere says that nothing is here.
+    assert_eq!(found(&[touches(513), heap(3, BASE << 10, 4096)]), None);
 }

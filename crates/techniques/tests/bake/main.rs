@@ -4,7 +4,7 @@ mod beside;
 mod twin;
 
 use lookaside_engine::{FrameLayout, PagePolicy, Setup};
-use lookaside_machine::{preset, Machine};
+use lookaside_machine::{preset, Machine, Serves, SharedBy};
 use lookaside_techniques::bake::*;
 use lookaside_timing::{AddressFlow, CoreParameters, FlowRegister};
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
@@ -242,6 +242,42 @@ fn a_stride_beyond_all_addresses_ends_the_round() {
     let baked = model(setup(small()), &mut sweep(50), &CHAINED, Some(&baker), &[]).expect("it runs");
     let helper = baked.helper.expect("there is one");
     assert_eq!(helper.touches, helper.rounds);
+}
+
+#[test]
+fn a_region_ends_before_the_page_behind_it() {
+    for pages in [8, 16, 17] {
+        let baker = ModelledBaker::new(TouchMethod::Entries, 1, bytes(pages * 4096));
+        let baked = model(setup(small()), &mut sweep(50), &CHAINED, Some(&baker), &[]).expect("it runs");
+        let helper = baked.helper.expect("there is one");
+        let a_round = pages.div_ceil(8);
+        assert!(helper.rounds > 2 && helper.touches / a_round == helper.rounds, "{pages}: {helper:?}");
+    }
+}
+
+#[test]
+fn the_helper_needs_a_cache_that_walks_read_and_both_cores_share() {
+    let baker = ModelledBaker::new(TouchMethod::Load, 1, bytes(4096));
+    let run = |machine: &Machine, placement: HelperPlacement| {
+        let baker = ModelledBaker { placement, ..baker.clone() };
+        model(setup(machine.clone()), &mut sweep(3), &CHAINED, Some(&baker), &[]).map(drop)
+    };
+    let mut machine = small();
+    machine.topology.cores_per_socket = 2;
+    assert!(run(&machine, HelperPlacement::OtherCore).is_ok());
+    // Walks read from the second level on; the third one serves fetches alone, and the first one is the socket's.
+    for cache in &mut machine.caches {
+        match cache.level {
+            1 => cache.shared_by = SharedBy::Socket,
+            3 => cache.serves = vec![Serves::Fetch],
+            _ => {}
+        }
+    }
+    let error = run(&machine, HelperPlacement::OtherCore).expect_err("nothing to keep warm");
+    assert!(matches!(error, BakeModelError::NothingShared { .. }), "{error}");
+    assert!(error.to_string().starts_with("ryzen-5900x: walks read no cache that the helper's core shares"), "{error}");
+    // The second level is the core's.
+    assert!(run(&machine, HelperPlacement::SmtSibling).is_ok());
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The model once more, as plainly as it can be said: lists in the order of use, and time by time. Only where frames and
-//! tables lie is the engine's, and only the core, which has a twin of its own (`crates/timing/tests/core_model.rs`), is not
-//! done anew.
+//! The model once more, as plainly as it can be said: lists in the order of use, and time by time. Only where frames
+//! and tables lie is the engine's, and only the core, which has a twin of its own
+//! (`crates/timing/tests/core_model.rs`), is not done anew.
 
 use lookaside_engine::os::{entry_prefix, PhysicalMemory, HOST_SPACE};
 use lookaside_engine::FrameLayout;

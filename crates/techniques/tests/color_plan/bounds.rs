@@ -51,8 +51,8 @@ fn ticks(nanos: u64) -> Time {
     Time { nanos }
 }
 
-/// One task of a case, as drawn: phase, period, execution, priority, order, touches a tick, whether jobs may be shorter, whether accesses are told,
-/// and for each page a number that says its sets.
+/// One task of a case, as drawn: phase, period, execution, priority, order, touches a tick, whether jobs may be
+/// shorter, whether accesses are told, and for each page a number that says its sets.
 type Drawn = ((u64, u64, u64, u32), (u8, u64, bool, bool), Vec<u32>);
 
 fn drawn() -> impl Strategy<Value = Drawn> {

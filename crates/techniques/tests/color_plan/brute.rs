@@ -5,8 +5,8 @@ use lookaside_machine::ColorLevel;
 /// Pages and contiguous pages of each task.
 pub type Needs = [(usize, usize)];
 
-/// Calls `f` with the pages of each task, for all placements that differ in the sets of some run or in the number of single pages
-/// of some sets, until it gives true; gives whether it did. `period`: pages after which sets repeat.
+/// Calls `f` with the pages of each task, for all placements that differ in the sets of some run or in the number of
+/// single pages of some sets, until it gives true; gives whether it did. `period`: pages after which sets repeat.
 pub fn any_placement(
     levels: &[ColorLevel],
     period: usize,

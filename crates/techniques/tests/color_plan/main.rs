@@ -1,4 +1,5 @@
-//! Colouring plans and bounds, against a slow twin: a naive simulation of tasks and TLBs, a plain heap, and trying everything.
+//! Colouring plans and bounds, against a slow twin: a naive simulation of tasks and TLBs, a plain heap, and trying
+//! everything.
 
 mod bounds;
 mod brute;

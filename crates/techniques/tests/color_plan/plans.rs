@@ -51,7 +51,7 @@ fn machine(first: Drawn, second: Drawn, noise: &[(u32, f64, bool)]) -> Machine {
     machine
 }
 
-/// Entries of each set that are not the system's, by the rule of docs/color.md.
+/// Entries of each set that are not the system's, by the rule of docs/explanation/coloring.md.
 fn room(machine: &Machine, levels: &[ColorLevel]) -> Vec<Vec<u32>> {
     let of = |level: &ColorLevel| -> Vec<u32> {
         let Some(noise) = machine.disturbances.iter().find(|noise| noise.tlb == level.name) else {
@@ -90,8 +90,8 @@ fn tasks(drawn: &[DrawnTask]) -> TaskSet {
     TaskSet { tasks: drawn.iter().enumerate().map(task).collect() }
 }
 
-/// Pages of an area of 2^20 as the plainest heap takes them: the run first, then single ones, ascending, where all sets of a page have room
-/// and nobody has `taken` it.
+/// Pages of an area of 2^20 as the plainest heap takes them: the run first, then single ones, ascending, where all sets
+/// of a page have room and nobody has `taken` it.
 fn picked(partition: &Partition, levels: &[ColorLevel], taken: &mut BTreeSet<usize>) -> Option<Vec<usize>> {
     const AREA: usize = 1 << 20;
     let mut left: Vec<Vec<Option<u32>>> = levels.iter().map(|level| vec![Some(0); level.sets as usize]).collect();
@@ -119,7 +119,8 @@ fn picked(partition: &Partition, levels: &[ColorLevel], taken: &mut BTreeSet<usi
     };
     let wanted = partition.pages.expect("a number of pages") as usize;
     let run = partition.contiguous_pages as usize;
-    // No index here reads more than 11 bits, and all tasks together take fewer than 128 pages; what is not in so many is nowhere.
+    // No index here reads more than 11 bits, and all tasks together take fewer than 128 pages; what is not in so many
+    // is nowhere.
     const ENOUGH: usize = 1 << 18;
     let start = (0..ENOUGH).find(|&start| take(start..start + run, taken))?;
     let mut found: Vec<usize> = (start..start + run).collect();
@@ -221,8 +222,8 @@ fn cost(set: &TaskSet, by_task: &[Vec<Option<u64>>]) -> Cost {
 /// What is made small: see [`cost`].
 type Cost = (u64, u64);
 
-/// Verdict, and the planner's cost and the least that there is; `None` where it isolates, which is then asserted to be possible, and else
-/// not to be.
+/// Verdict, and the planner's cost and the least that there is; `None` where it isolates, which is then asserted to be
+/// possible, and else not to be.
 fn against_everything(set: &TaskSet, machine: &Machine) -> Result<Option<(Verdict, [Cost; 2])>, TestCaseError> {
     let found = plan(set, machine, PageSize::K4).expect("a plan");
     check(set, machine, &found)?;
@@ -383,8 +384,8 @@ fn a_plan_says_where_directory_entries_lie_beside_pages() {
     assert!(says(&machine));
 }
 
-/// Where a level has sets for each task alone they get them: of the first level if it can be, of a later one else, also where another level is asked for
-/// more than it holds.
+/// Where a level has sets for each task alone they get them: of the first level if it can be, of a later one else, also
+/// where another level is asked for more than it holds.
 #[test]
 fn tasks_get_sets_of_their_own() {
     let apart = |machine: &str, pages: &[usize], run: usize| {

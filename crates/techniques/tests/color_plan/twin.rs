@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use lookaside_machine::Replacement;
 use lookaside_stats::SplitMix64;
 
-/// One set: page in each way, ways in the order of their last use and of their filling (last = newest), the tree's nodes, as first way and
-/// end, whose victim is on the right.
+/// One set: page in each way, ways in the order of their last use and of their filling (last = newest), the tree's
+/// nodes, as first way and end, whose victim is on the right.
 struct Set {
     ways: Vec<Option<u64>>,
     used: Vec<usize>,
@@ -59,8 +59,9 @@ impl Array {
 /// A node: the first way that it is over, and the end.
 type Node = (usize, usize);
 
-/// The nodes of a tree over so many ways from the root to a way, as the ways that they are over, and whether it is on their right; `right` says where to go.
-/// Sides: halves of a power of two; else at the root halves, the odd one on the left, and below as many as the greatest power of two that leaves some.
+/// The nodes of a tree over so many ways from the root to a way, as the ways that they are over, and whether it is on
+/// their right; `right` says where to go. Sides: halves of a power of two; else at the root halves, the odd one on the
+/// left, and below as many as the greatest power of two that leaves some.
 fn walk(count: usize, mut right: impl FnMut(Node, usize) -> bool) -> (usize, Vec<(Node, bool)>) {
     let (mut from, mut to) = (0, count);
     let mut path = Vec::new();
@@ -121,8 +122,8 @@ struct Pending {
     next: usize,
 }
 
-/// Runs tasks for some ticks, the first of `arrays` asked first; gives the jobs that were at least begun. `system` is touched before each tick: pages that
-/// the system uses.
+/// Runs tasks for some ticks, the first of `arrays` asked first; gives the jobs that were at least begun. `system` is
+/// touched before each tick: pages that the system uses.
 pub fn simulate(
     tasks: &[Running],
     arrays: &mut [Array],

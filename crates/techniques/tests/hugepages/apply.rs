@@ -67,8 +67,8 @@ proptest! {
         prop_assert_eq!(found, naive(&planned, region));
     }
 
-    /// A plan applied to the run that it was made of is itself; to a run whose region lies elsewhere, as many windows or, half a window off,
-    /// one more for each run of neighbours.
+    /// A plan applied to the run that it was made of is itself; to a run whose region lies elsewhere, as many windows
+    /// or, half a window off, one more for each run of neighbours.
     #[test]
     fn a_region_that_moved_keeps_its_windows(chosen in prop::collection::btree_set(0..12u64, 1..12), moved in edges(4 * PAGES)) {
         let (start, end) = (10 * WINDOW_BYTES, 24 * WINDOW_BYTES);

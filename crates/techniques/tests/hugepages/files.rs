@@ -2,8 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use lookaside_techniques::hugepages::plan::HugePlan;
+use lookaside_techniques::hugepages::plan::{HugePlan, PlannedWindow, WindowRegion};
 use lookaside_techniques::hugepages::planner::HugePlanner;
+use lookaside_techniques::hugepages::WINDOW_BYTES;
 use lookaside_techniques::names::Unnamed;
 use lookaside_techniques::plan::{Plan as _, Planner as _};
 use proptest::prelude::*;
@@ -18,7 +19,8 @@ fn made(blocks: &[lookaside_trace::Block]) -> HugePlan {
     planner.plan(&profile, vec!["x".into()], &Unnamed, &AtomicBool::new(false)).expect("a plan")
 }
 
-fn sample() -> HugePlan {
+/// None of its windows pays, and all are in [`HugePlan::later`].
+pub fn sample() -> HugePlan {
     let mut block = lookaside_trace::Block { process: 1, thread: 1, ..Default::default() };
     let source = lookaside_trace::MapSource::Anonymous;
     block.push_event(lookaside_trace::Event::Map { addr: 10 << 21, len: 8 << 21, prot: 3, source, site: 0 });
@@ -57,12 +59,68 @@ fn what_cannot_be_is_one_line_with_its_key() {
         };
         let said = HugePlan::parse(&mended, "p.toml").expect_err(part).to_string();
         assert!(said.contains(part) && said.starts_with("p.toml: ") && said.lines().count() == 1, "{part}: {said}");
-        assert!(said.ends_with("or make it again with lookaside plan hugepages"), "{said}");
+        assert!(said.ends_with("or make it again with lookaside hugepages plan"), "{said}");
     }
     let twice = HugePlan { later: vec![first.clone(), first.clone()], ..good.clone() };
     assert!(HugePlan::parse(&twice.to_toml(), "p").expect_err("twice").to_string().contains("later[1].address"));
+    let full = HugePlan { budget: good.later.len() as u32, ..good.clone() };
+    assert_eq!(HugePlan::parse(&full.to_toml(), "p").expect("as many windows as it may have"), full);
     let missing = HugePlan::load(std::path::Path::new("/no/such.toml")).expect_err("missing").to_string();
     assert!(missing.starts_with("/no/such.toml: cannot be read"), "{missing}");
+}
+
+/// What is changed in a window of a plan.
+type Change = dyn Fn(&mut PlannedWindow, &mut WindowRegion);
+
+#[test]
+fn numbers_of_a_window_may_be_as_large_as_it_is_and_no_larger() {
+    let good = sample();
+    // The only window of a region that is no larger.
+    let with = |change: &Change| {
+        let mut window = good.later[1].clone();
+        let mut region = window.region.take().expect("there is a map");
+        (region.mapping.start, region.mapping.end) = (window.address, window.address + WINDOW_BYTES);
+        region.offset_bytes = 0;
+        change(&mut window, &mut region);
+        window.region = Some(region);
+        HugePlan { later: vec![window], ..good.clone() }
+    };
+    let address = good.later[1].address;
+    let fits: [&Change; 4] = [
+        &|_, _| (),
+        &|window, _| (window.saved_cycles, window.collapse_cycles) = (0.0, 0.0),
+        &|window, _| (window.touched_bytes, window.bloat_bytes) = (WINDOW_BYTES, WINDOW_BYTES),
+        &|_, region| (region.nth, region.equals) = (1, 2),
+    ];
+    for change in fits {
+        let plan = with(change);
+        assert_eq!(HugePlan::parse(&plan.to_toml(), "p").expect("it can be"), plan);
+    }
+    let around = |start: u64, end: u64| {
+        format!("region.mapping: {start:#x} to {end:#x} does not hold the window at {address:#x}")
+    };
+    let end = address + WINDOW_BYTES;
+    let refused: [(&Change, String); 9] = [
+        (&|window, _| window.saved_cycles = -1.0, "saved_cycles: -1 is no number of cycles".into()),
+        (&|window, _| window.saved_cycles = f64::INFINITY, "saved_cycles: nan and inf are no numbers here".into()),
+        (&|window, _| window.collapse_cycles = f64::NAN, "collapse_cycles: nan and inf are no numbers here".into()),
+        (
+            &|window, _| window.touched_bytes = WINDOW_BYTES + 1,
+            "touched_bytes: 2097153 is more than the window has, 2097152".into(),
+        ),
+        (
+            &|window, _| window.bloat_bytes = u64::MAX >> 1,
+            "bloat_bytes: 9223372036854775807 is more than the window has, 2097152".into(),
+        ),
+        (&|window, region| region.mapping.start = window.address + 1, around(address + 1, end)),
+        (&|_, region| region.mapping.end -= 1, around(address, end - 1)),
+        (&|_, region| region.mapping.start -= 4096, "region.offset_bytes: 0 is not where the window lies, 4096".into()),
+        (&|_, region| (region.nth, region.equals) = (2, 2), "region.nth: 2 of 2 regions, counted from 0".into()),
+    ];
+    for (change, why) in refused {
+        let said = HugePlan::parse(&with(change).to_toml(), "p").expect_err(&why).to_string();
+        assert!(said.starts_with(&format!("p: later[0].{why}; mend it")), "{why}: {said}");
+    }
 }
 
 proptest! {

@@ -1,6 +1,9 @@
-//! Plans of huge pages against slow twins: counting by hand, greedy choice and all sets by plain engine runs, windows page by page.
+//! Plans of huge pages against slow twins: counting by hand, greedy choice and all sets by plain engine runs, windows
+//! page by page.
 
 mod apply;
+mod choice;
 mod files;
+mod native;
 mod plans;
 mod twin;

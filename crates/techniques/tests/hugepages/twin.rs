@@ -1,4 +1,5 @@
-//! A small machine, random programs, and the slow way to everything: a fresh engine run with all rows for each question.
+//! A small machine, random programs, and the slow way to everything: a fresh engine run with all rows for each
+//! question.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -49,7 +50,8 @@ impl Source for Blocks {
     }
 }
 
-/// Of two processes with the same map: a file, memory with [`WINDOWS`] windows and half a one at either end, a stack of one window.
+/// Of two processes with the same map: a file, memory with [`WINDOWS`] windows and half a one at either end, a stack of
+/// one window.
 pub fn programs() -> impl Strategy<Value = Vec<Block>> {
     // A few windows are hot: the product of two numbers leans to the low ones.
     let access = (0..WINDOWS + 3, 0..WINDOWS + 3, 0..12u64, 0..3u32)

@@ -129,7 +129,8 @@ proptest! {
             (page.process, page.vpn) = (1 + page.process % 2, *vpn);
         }
         plan.page_bytes = 4096;
-        // Four pages of a file, two of which are mapped in the plain run too: it has another size, so that nothing is exact.
+        // Four pages of a file, two of which are mapped in the plain run too: it has another size, so that nothing is
+        // exact.
         let profiled = RegionLayout::from_listing("00100000-00104000 r--p 00000000 fe:00 10 /bin/p", Runner::Valgrind, None);
         let native = RegionLayout::from_listing("555555554000-555555556000 r--p 00000000 fe:00 10 /bin/p", Runner::Native, None);
         plan.find_natively(1, &regions::RegionMatching::new(&profiled, &native));
@@ -169,7 +170,7 @@ fn errors_name_file_key_and_what_to_do() {
         said
     };
     let has = |said: String, parts: &[&str]| parts.iter().for_each(|part| assert!(said.contains(part), "{said}"));
-    let again = "make it again with lookaside plan lock";
+    let again = "make it again with lookaside lock plan";
     has(error("entries = 1", "entries = "), &["line 3", again]);
     has(error("entries = 1", "entries = -1"), &["entries: ", again]);
     has(error("vpn = 0x10", "vpn = \"16\""), &["page[0].vpn: ", again]);
@@ -181,10 +182,39 @@ fn errors_name_file_key_and_what_to_do() {
     has(error("page_bytes = 4096", "page_bytes = 5000"), &["page_bytes: 5000", "no power of two"]);
     has(error("entries = 1", "entries = 0"), &["page: 1 pages for 0 entries", "leave some out"]);
     has(error("vpn = 0x10", "vpn = 0x7fffffffffffffff"), &["page[0].vpn: ", "beyond all addresses"]);
+    has(error("vpn = 0x10", "vpn = 0x10000000000000"), &["page[0].vpn: ", "beyond all addresses"]);
+    let last = LockPlan::parse(&PLAN.replacen("vpn = 0x10", "vpn = 0xfffffffffffff", 1), "p.toml").expect("a page");
+    assert_eq!(last.pages[0].vpn, u64::MAX / 4096);
     let (_, page) = PLAN.split_once("[[page]]").expect("a page");
     let twice = format!("{}[[page]]{page}", PLAN.replace("entries = 1", "entries = 2"));
     let said = LockPlan::parse(&twice, "p.toml").expect_err("twice").to_string();
     assert_eq!(said, "p.toml: page[1].vpn: 0x10 stands twice; leave one out");
     let gone = LockPlan::load("/no/such.toml".as_ref()).expect_err("none").to_string();
     assert!(gone.starts_with("/no/such.toml: cannot be read: "), "{gone}");
+}
+
+#[test]
+fn a_file_of_a_mib_is_read_and_a_longer_one_is_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("p.toml");
+    let load = |text: &[u8]| {
+        std::fs::write(&path, text).expect("a file");
+        LockPlan::load(&path).map_err(|error| error.to_string())
+    };
+    let padded = |bytes| {
+        let mut text = PLAN.as_bytes().to_vec();
+        text.resize(bytes, b'\n');
+        text
+    };
+    assert_eq!(load(&padded(1 << 20)), Ok(LockPlan::parse(PLAN, "p.toml").expect("a plan")));
+    let error = |why| Err(format!("{}: {why}", path.display()));
+    assert_eq!(load(&padded((1 << 20) + 1)), error("is longer than 1 MiB, which no lock plan is"));
+    assert_eq!(load(b"\xff"), error("is no UTF-8 text"));
+}
+
+#[test]
+fn a_remark_that_is_added_stays_in_the_plan() {
+    let mut plan = LockPlan::parse(PLAN, "p.toml").expect("a plan");
+    plan.remarks_mut().push("one".into());
+    assert_eq!(plan.remarks, ["one"]);
 }

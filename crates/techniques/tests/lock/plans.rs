@@ -4,13 +4,13 @@ use std::sync::atomic::AtomicBool;
 
 use lookaside_machine::preset;
 use lookaside_techniques::lock::histogram::LockPage;
-use lookaside_techniques::lock::plan::LockPlan;
+use lookaside_techniques::lock::plan::{CurvePoint, LockPlan};
 use lookaside_techniques::lock::planner::LockPlanner;
 use lookaside_techniques::lock::select::{PageSelector, SearchLimits};
 use lookaside_techniques::lock::target::LockTarget;
 use lookaside_techniques::names::Unnamed;
 use lookaside_techniques::plan::{Plan as _, Planner as _};
-use lookaside_trace::{Block, Kind, MapSource};
+use lookaside_trace::{Block, Event, Kind, MapSource};
 use proptest::prelude::*;
 
 use crate::twin;
@@ -52,7 +52,15 @@ proptest! {
         prop_assert!((saved - (made.base.mean.cycles() - made.locked.mean.cycles())).abs() < 1e-6);
         prop_assert_eq!(made.curve.len(), lockable as usize + 3);
         prop_assert_eq!(made.curve[0].mean_cycles, made.base.mean.cycles());
-        prop_assert_eq!(made.curve[lockable as usize].mean_cycles, made.locked.mean.cycles());
+        prop_assert_eq!(made.curve[made.pages.len()].mean_cycles, made.locked.mean.cycles());
+        // By gain no page is locked that costs: fewer entries would not be better, and more have not been.
+        let entries = &made.curve[..=lockable as usize];
+        let least = |of: fn(&CurvePoint) -> f64| entries.iter().map(of).fold(f64::INFINITY, f64::min);
+        match made.selector {
+            PageSelector::Gain => prop_assert_eq!(made.locked.mean.cycles(), least(|point| point.mean_cycles)),
+            PageSelector::Worst => prop_assert_eq!(made.locked.worst_cycles, least(|point| point.worst_cycles)),
+            _ => prop_assert_eq!(made.locked.mean.cycles(), made.curve[lockable as usize].mean_cycles),
+        }
         let optimum = made.optimum.as_ref().expect("few accesses");
         prop_assert!(optimum.mean_cycles <= made.base.mean.cycles());
         for page in &made.pages {
@@ -74,6 +82,8 @@ proptest! {
 fn a_program_without_accesses_has_an_empty_plan() {
     let made = planned(&twin::small("random", 4), &[], PageSelector::Gain);
     assert_eq!((made.pages.len(), made.base.worst_cycles, made.accesses), (0, 0.0, 0));
+    // All sets are one, which is run where pages are chosen and where the plan is measured.
+    assert_eq!((made.model_runs, made.curve.len()), (2 * 8, 4 + 3));
     assert!(made.choices.iter().all(|choice| choice.pages.is_empty()));
 }
 
@@ -93,6 +103,45 @@ fn long_programs_are_chosen_for_by_their_misses() {
     }
     assert!(made.pages.iter().all(|page| page.vpn % 2 == 0 && page.saving_cycles > 0.0), "{:?}", made.pages);
     assert!(made.locked.mean.cycles() < 0.7 * made.base.mean.cycles());
+    let least = made.curve[..=2].iter().map(|point| point.mean_cycles).fold(f64::INFINITY, f64::min);
+    assert_eq!(made.locked.mean.cycles(), least, "by whole runs");
+}
+
+#[test]
+fn whole_runs_choose_up_to_4096_accesses() {
+    let remarks = |accesses: u64| {
+        let mut block = Block { process: 1, thread: 1, ..Block::default() };
+        (0..accesses).for_each(|i| block.push(Kind::Load, twin::BASE + i % 3 * 4096));
+        planned(&twin::small("lru", 1), &[block], PageSelector::Gain).remarks
+    };
+    assert_eq!(remarks(4096), [""; 0]);
+    let beyond = remarks(4097);
+    assert!(beyond.len() == 1 && beyond[0].contains("that miss the first level"), "{beyond:?}");
+}
+
+/// Even pages, of one set of the main TLB, so that each visit misses: three are visited twice a round.
+#[test]
+fn a_page_is_named_by_its_function_or_its_allocation() {
+    let (code, object, plain) = (0, 16, 64);
+    let page = |number: u64| twin::BASE + number * 4096;
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    block.push_event(Event::Site { id: 1, frames: vec![0x77] });
+    block.push_event(Event::Alloc { addr: page(object), len: 64 << 10, site: 1 });
+    for _ in 0..20 {
+        for [one, other] in [[128, 130], [132, 134]] {
+            [code, 100 + one, 100 + other].into_iter().for_each(|number| block.push(Kind::Fetch, page(number) + 8));
+            [object, plain, one, other].into_iter().for_each(|number| block.push(Kind::Load, page(number) + 8));
+        }
+    }
+    let (setup, blocks) = (twin::small("lru", 4), [block]);
+    let named = |selector| -> Vec<(u64, String)> {
+        let pages = planned(&setup, &blocks, selector).pages;
+        pages.into_iter().map(|page| (page.vpn - twin::BASE / 4096, page.symbol)).collect()
+    };
+    let unnamed = |number| (number, String::new());
+    let (function, site) = ((code, "0x10000000".to_string()), (object, "0x77".to_string()));
+    assert_eq!(named(PageSelector::Misses), [function, site.clone(), unnamed(plain), unnamed(128)]);
+    assert_eq!(named(PageSelector::Accesses), [site, unnamed(plain), unnamed(128), unnamed(130)]);
 }
 
 #[test]
@@ -107,7 +156,7 @@ fn where_to_lock() {
     assert!(error(Some("micro-d"), None).contains("\"micro-d\" has no lockable entries; these have: main"));
     assert!(error(Some("stlb"), None).contains("no TLB is named \"stlb\"; it has: micro-d, micro-i, main"));
     let none = LockTarget::find(&preset("skylake").expect("a preset"), None, None).expect_err("none").to_string();
-    assert_eq!(none, "skylake: no TLB array has lockable entries; choose a machine that has some, as cortex-a9");
+    assert_eq!(none, "skylake: no TLB array has lockable entries; choose a machine that has some, such as cortex-a9");
     let two = a9.with_overrides(&["tlb.micro-d.lockable_entries=1".into()]).expect("a machine");
     let several = LockTarget::find(&two, None, None).expect_err("several").to_string();
     assert!(several.contains("name one of micro-d, main"), "{several}");
@@ -126,4 +175,21 @@ fn what_cannot_be_planned_is_said() {
     setup.os.pages = PagePolicy::Thp;
     let error = LockProfile::record(&mut twin::Blocks::default(), &setup, "main", &mut |_| ()).expect_err("huge");
     assert!(error.to_string().contains("base pages only"));
+}
+
+#[test]
+fn a_profile_says_what_its_figures_leave_out() {
+    let setup = twin::small("lru", 4);
+    let remarks = |addr: u64, accesses: usize| {
+        let columns = (vec![addr; accesses], vec![Kind::Load; accesses]);
+        let block = Block { process: 1, thread: 1, addr: columns.0, kind: columns.1, ..Block::default() };
+        twin::profile(&setup, &[block]).coverage.remarks
+    };
+    assert_eq!(remarks(0xffff_f000, 1), [""; 0]);
+    let wide = remarks(0x1_0000_0000, 1);
+    assert!(wide.len() == 1 && wide[0].contains("of more than the 32 bits that this machine translates"), "{wide:?}");
+    // Sixteen windows, one access shorter than a sixteenth of the run.
+    let sampled = remarks(twin::BASE, (2 << 20) + 16);
+    let shares = "stall cycles come from 2097152 of 2097168 recorded accesses";
+    assert!(sampled.len() == 1 && sampled[0].starts_with(shares), "{sampled:?}");
 }

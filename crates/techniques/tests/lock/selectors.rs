@@ -6,11 +6,11 @@ use lookaside_engine::{Outcome, Setup};
 use lookaside_machine::Replacement;
 use lookaside_techniques::lock::bench::LockBench;
 use lookaside_techniques::lock::exhaustive::{best, sets};
-use lookaside_techniques::lock::histogram::LockPage;
+use lookaside_techniques::lock::histogram::{LockPage, PageCounts};
 use lookaside_techniques::lock::miss_stream::MissStream;
-use lookaside_techniques::lock::select::{candidates, select, Objective, PageSelector, SearchLimits};
+use lookaside_techniques::lock::select::{candidates, select, worth_locking, Objective, PageSelector, SearchLimits};
 use lookaside_techniques::plan::PlanError;
-use lookaside_trace::{Block, Kind};
+use lookaside_trace::{Block, Event, Kind};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -84,6 +84,26 @@ proptest! {
             let found = select(selector, &counts, &mut bench, 3, PLAIN).expect("it runs");
             prop_assert_eq!(found, greedy(&setup, &blocks, &pages, 3, worst));
         }
+    }
+
+    /// Pages in any order, one that nobody uses among them: of their beginnings, tried by plain runs, the first of the
+    /// best.
+    #[test]
+    fn what_is_worth_locking_is_the_best_beginning(blocks in twin::programs(8), order in any::<u64>(), worst: bool) {
+        let setup = twin::small("random", 4);
+        let mut pages: Vec<LockPage> = twin::counted(&blocks).into_keys().collect();
+        pages.push(LockPage { process: 1, vpn: 1 << 19 });
+        pages.sort_by_key(|page| (page.vpn ^ order).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        pages.truncate(4);
+        let score = |locked: &[LockPage]| {
+            let stalls = twin::stalls(&setup, &blocks, locked);
+            if worst { (twin::worst(&stalls), twin::mean(&stalls)) } else { (twin::mean(&stalls), 0.0) }
+        };
+        let scores: Vec<(f64, f64)> = (0..=pages.len()).map(|n| score(&pages[..n])).collect();
+        let first = (1..scores.len()).fold(0, |best, n| if scores[n] < scores[best] { n } else { best });
+        let objective = if worst { Objective::Worst } else { Objective::Mean };
+        let found = worth_locking(objective, &mut bench(&setup, &blocks), &pages).expect("it runs");
+        prop_assert_eq!(found, &pages[..first]);
     }
 
     #[test]
@@ -195,6 +215,98 @@ fn the_papers_choice_is_the_most_accessed_data_pages() {
     let found = select(PageSelector::Accesses, &counts, &mut bench(&setup, &blocks), 4, PLAIN).expect("it runs");
     let vpns: Vec<u64> = found.iter().map(|page| page.vpn - twin::BASE / 4096).collect();
     assert_eq!(vpns, [1, 3, 9]);
+}
+
+#[test]
+fn misses_of_both_sides_rank_pages_and_those_without_are_left_out() {
+    let page = |vpn| LockPage { process: 1, vpn };
+    let of = |vpn, [data_accesses, fetch_accesses, data_misses, fetch_misses]: [u64; 4]| PageCounts {
+        page: page(vpn),
+        data_accesses,
+        fetch_accesses,
+        data_misses,
+        fetch_misses,
+    };
+    let counts =
+        [of(1, [9, 0, 1, 0]), of(2, [5, 9, 1, 3]), of(3, [4, 0, 2, 0]), of(4, [0, 7, 0, 2]), of(5, [8, 0, 0, 0])];
+    let setup = twin::small("random", 4);
+    let ranked = |selector, most| select(selector, &counts, &mut bench(&setup, &[]), most, PLAIN).expect("no runs");
+    assert_eq!(ranked(PageSelector::Accesses, 9), [1, 5, 2, 3].map(page));
+    assert_eq!(ranked(PageSelector::Misses, 9), [2, 3, 4, 1].map(page));
+    assert_eq!(ranked(PageSelector::Misses, 2), [2, 3].map(page));
+    assert_eq!(candidates(&counts, 3), [2, 3, 4].map(page));
+}
+
+#[test]
+fn each_set_is_run_once_a_seed() {
+    let page = |vpn| LockPage { process: 1, vpn };
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    (0..5).for_each(|number| block.push(Kind::Load, number << 12));
+    let (setup, blocks) = (twin::small("lru", 4), [block]);
+    let mut bench = bench(&setup, &blocks);
+    assert_eq!((bench.seeds(), bench.rows(), bench.runs()), (&twin::SEEDS[..], 5, 0));
+    for set in [&[][..], &[1], &[1, 2], &[2, 1], &[2, 1, 2]] {
+        let set: Vec<LockPage> = set.iter().copied().map(page).collect();
+        assert_eq!(bench.stalls(&set).expect("it runs").len(), 8);
+    }
+    assert_eq!(bench.runs(), 3 * 8);
+}
+
+/// Twelve pages that are in nobody's way: between any two visits four others fill the main TLB, so that each visit
+/// misses, whatever else is locked. Page n is visited 2 (n + 1) times.
+#[test]
+fn in_later_rounds_lazy_search_tries_the_first_six_again() {
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    // Beyond the lines that page tables lie in.
+    let mut visit = |number: u64| block.push(Kind::Load, twin::BASE + number * 4096 + 0xaa0);
+    let visits = (0..24u64).flat_map(|round| (0..12).filter(move |number| 2 * (number + 1) > round));
+    for (hot, others) in visits.zip([12..16, 16..20].into_iter().cycle()) {
+        visit(hot);
+        others.for_each(&mut visit);
+    }
+    let (setup, blocks) = (twin::small("lru", 4), [block]);
+    let counts = twin::profile(&setup, &blocks).counts;
+    let is_hot = |counts: &&PageCounts| counts.page.vpn < twin::BASE / 4096 + 12;
+    let hot: Vec<PageCounts> = counts.iter().filter(is_hot).copied().collect();
+    let pages = [11, 10, 9].map(|number| LockPage { process: 1, vpn: twin::BASE / 4096 + number });
+    for (search, runs) in [(PLAIN, 1 + 12 + 11 + 10), (LAZY, 1 + 12 + 6 + 6)] {
+        let mut bench = LockBench::new(&setup, "main", 4, vec![1], &blocks, &GO);
+        let found = select(PageSelector::Gain, &hot, &mut bench, 3, search).expect("it runs");
+        assert_eq!((&found[..], bench.runs()), (&pages[..], runs));
+    }
+}
+
+#[test]
+fn first_level_misses_keep_their_thread_and_the_events_between() {
+    let marker = |text: &str| Event::Marker { text: text.into() };
+    let mut block = Block { process: 3, thread: 5, ..Block::default() };
+    // The first level has two entries.
+    let pages = [0, 0, 1, 1, 2].map(|number| twin::BASE + number * 4096);
+    for (i, addr) in pages.into_iter().enumerate() {
+        match i {
+            2 => block.push_event(marker("before the second page")),
+            4 => block.push_event(Event::Repeats { addr, kind: Kind::Load, count: 7 }),
+            _ => {}
+        }
+        block.push(Kind::Store, addr);
+    }
+    block.push_event(marker("behind all"));
+    // A place that no access has is behind all, too.
+    block.events.push((99, marker("and more")));
+    let mut setup = twin::small("lru", 4);
+    let lean = MissStream::of(&setup, "main", std::slice::from_ref(&block)).expect("it runs").expect("a second level");
+    let expected = Block {
+        process: 3,
+        thread: 5,
+        addr: vec![pages[0], pages[2], pages[4]],
+        kind: vec![Kind::Store; 3],
+        events: vec![(1, marker("before the second page")), (3, marker("behind all")), (3, marker("and more"))],
+        ..Block::default()
+    };
+    assert_eq!(lean.blocks, [expected]);
+    // Fetches that no first level serves come to the main TLB at once.
+    setup.machine.tlbs.retain(|array| array.name != "micro-i");
+    assert!(MissStream::of(&setup, "main", &[block]).expect("it runs").is_none());
 }
 
 #[test]

@@ -3,7 +3,8 @@
 /// How many registers there are, the one that holds nothing included.
 pub(super) const REGISTERS: usize = 16;
 
-/// A place that values of loads go to and addresses come from: a name for the flow, not one of the processor's registers.
+/// A place that values of loads go to and addresses come from: a name for the flow, not one of the processor's
+/// registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowRegister(u8);
 

@@ -16,8 +16,8 @@ pub(crate) const STORES_AT: usize = 16;
 /// Where the read addresses begin.
 pub(crate) const LOADS_AT: usize = 32;
 
-/// Whether the bytes can be the start of such a trace. There is no magic, so: the two flags are flags, no address is in the
-/// middle of the 64-bit space where no processor has any, and there is an instruction address.
+/// Whether the bytes can be the start of such a trace. There is no magic, so: the two flags are flags, no address is in
+/// the middle of the 64-bit space where no processor has any, and there is an instruction address.
 pub(crate) fn looks_like(head: &[u8]) -> bool {
     let mut records = head.chunks_exact(RECORD).take(256).peekable();
     let canonical = |a: u64| a >> 56 == 0 || a >> 56 == 0xff;

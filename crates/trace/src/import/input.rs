@@ -252,3 +252,56 @@ impl Write for PieceSender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Interrupted once by a signal, then a byte, then broken.
+    struct Signalled(u32);
+
+    impl Read for Signalled {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            self.0 += 1;
+            match self.0 {
+                1 => Err(io::ErrorKind::Interrupted.into()),
+                2 => {
+                    buf[0] = 7;
+                    Ok(1)
+                }
+                _ => Err(io::Error::other("broken")),
+            }
+        }
+    }
+
+    #[test]
+    fn a_signal_is_no_fault_of_what_is_unpacked() {
+        let fault = ReadFault::default();
+        let mut r = UntilFault { inner: Box::new(Signalled(0)), fault: fault.clone(), ended: false };
+        let mut out = Vec::new();
+        assert_eq!(r.read_to_end(&mut out).expect("a fault is an end"), 1);
+        assert_eq!((out, fault.take().as_deref()), (vec![7], Some("broken")));
+        assert_eq!(r.read(&mut [0]).expect("it has ended"), 0);
+        assert_eq!(fault.take(), None);
+    }
+
+    #[test]
+    fn an_archive_comes_in_large_pieces_and_the_rest() {
+        let mut pieces = InputPieces::new(|out| {
+            for i in 0..24 {
+                out.write_all(&[i; 1 << 15])?;
+            }
+            Ok(())
+        });
+        let mut first = [0; 1];
+        assert_eq!(pieces.read(&mut first).expect("it can be read"), 1);
+        assert_eq!(pieces.piece.get_ref().len(), 1 << 18);
+        // Reading into nothing loses nothing.
+        assert_eq!(pieces.read(&mut []).expect("it can be read"), 0);
+        let mut rest = Vec::new();
+        pieces.read_to_end(&mut rest).expect("it can be read");
+        assert_eq!(pieces.piece.get_ref().len(), 1 << 18);
+        let all: Vec<u8> = (0..24).flat_map(|i| [i; 1 << 15]).collect();
+        assert!([&first[..], &rest].concat() == all);
+    }
+}

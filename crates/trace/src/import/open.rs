@@ -67,7 +67,8 @@ impl FromStr for Format {
     }
 }
 
-/// Opens the trace at `path` (`-`: standard input), finding out its packing (gz, xz, zstd, lz4, zip) and format by itself.
+/// Opens the trace at `path` (`-`: standard input), finding out its packing (gz, xz, zstd, lz4, zip) and format by
+/// itself.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

@@ -1,6 +1,7 @@
 //! Plain text, and the form in which traces are shown: one access a line, `R 0x7ffc1000 8`.
 //!
-//! - `R ADDR [SIZE] [ip=ADDR] [x=REPEATS]`, `W …`, `I …`: load, store, fetch. Numbers are hexadecimal after `0x`, else decimal.
+//! - `R ADDR [SIZE] [ip=ADDR] [x=REPEATS]`, `W …`, `I …`: load, store, fetch. Numbers are hexadecimal after `0x`, else
+//!   decimal.
 //! - `P PROCESS THREAD`: what follows is of this thread.
 //! - `E {…}`: an event, as JSON. `T {…}`: what the trace says of itself, as JSON, before the first access.
 //! - `# …`: nothing.

@@ -309,12 +309,12 @@ fn fill_columns<D: Distance, const SIZE: bool, const IP: bool, const REPEAT: boo
     // and one store for four accesses.
     let fours = n / 4;
     {
-        let (index, distances) = (&fours_of(index)[..fours], &fours_of(distances)[..fours]);
-        let kind = &mut fours_of_mut(kind)[..fours];
-        let addr = &mut fours_of_mut(addr)[..if D::KNOWN { fours } else { 0 }];
-        let size = &mut fours_of_mut(size)[..if SIZE { fours } else { 0 }];
-        let ip = &mut fours_of_mut(ip)[..if IP { fours } else { 0 }];
-        let repeat = &mut fours_of_mut(repeat)[..if REPEAT { fours } else { 0 }];
+        let (index, distances) = (&index.as_chunks::<4>().0[..fours], &distances.as_chunks::<4>().0[..fours]);
+        let kind = &mut kind.as_chunks_mut::<4>().0[..fours];
+        let addr = &mut addr.as_chunks_mut::<4>().0[..if D::KNOWN { fours } else { 0 }];
+        let size = &mut size.as_chunks_mut::<4>().0[..if SIZE { fours } else { 0 }];
+        let ip = &mut ip.as_chunks_mut::<4>().0[..if IP { fours } else { 0 }];
+        let repeat = &mut repeat.as_chunks_mut::<4>().0[..if REPEAT { fours } else { 0 }];
         for i in 0..fours {
             let e = index[i].map(usize::from);
             let (kinds, sizes, repeats) = Meta::columns(e.map(|e| entries[e].meta));
@@ -356,14 +356,5 @@ fn fill_columns<D: Distance, const SIZE: bool, const IP: bool, const REPEAT: boo
     }
 }
 
-/// The slice by fours; what is left over is left out.
-fn fours_of<T>(s: &[T]) -> &[[T; 4]] {
-    // SAFETY: an array of four is laid out as four one after another, and `s` has at least so many.
-    unsafe { std::slice::from_raw_parts(s.as_ptr().cast(), s.len() / 4) }
-}
-
-/// The slice by fours; what is left over is left out.
-fn fours_of_mut<T>(s: &mut [T]) -> &mut [[T; 4]] {
-    // SAFETY: as above, and the slice is borrowed for as long as the result lives.
-    unsafe { std::slice::from_raw_parts_mut(s.as_mut_ptr().cast(), s.len() / 4) }
-}
+#[cfg(test)]
+mod tests;

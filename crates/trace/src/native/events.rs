@@ -384,3 +384,17 @@ impl EventDecoder<'_> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_four_streams_count_for_the_length() {
+        let mut events = EventEncoder::default();
+        let source = MapSource::File { path: "ab".into(), offset: 0 };
+        events.push(0, &Event::Map { addr: 0x4000, len: 0x1000, prot: 1, source, site: 0 });
+        let lengths = [&events.heads, &events.addrs, &events.numbers, &events.texts].map(Vec::len);
+        assert_eq!((lengths, events.len()), ([2, 3, 6, 3], 14));
+    }
+}

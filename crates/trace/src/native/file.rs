@@ -294,7 +294,48 @@ pub(crate) fn scan(r: impl Read, what: &str) -> Result<Scan, TraceError> {
         });
     }
     if !has_info {
-        scan.damage.push(0, 0, "both headers are lost; granularity and recorder are not known");
+        scan.damage.push(0, 0, "both copies of the header are damaged; granularity and recorder are not known");
     }
     Ok(scan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::frame::trailer;
+    use crate::{Event, TraceWriter};
+
+    #[test]
+    fn a_chunk_in_the_index_can_be_a_frame_inside_the_file() {
+        let info = serde_json::to_vec(&TraceInfo::default()).expect("it is plain");
+        let decoded = |offset, len: usize, file_len| {
+            let chunk = ChunkRef { offset, len: len as u32, first_access: 5, accesses: 1 };
+            decode_index(&encode_index(&info, &[chunk]), file_len).map(|(_, chunks)| assert_eq!(chunks, [chunk]))
+        };
+        let longest = 40 + (64 << 20);
+        for len in [40, longest] {
+            assert_eq!(decoded(100, len, 100 + len as u64), Ok(()));
+            assert_eq!(decoded(100, len, 99 + len as u64), Err("an offset is outside the file"));
+        }
+        for len in [39, longest + 1] {
+            assert_eq!(decoded(100, len, u64::MAX), Err("a chunk's length can't be"));
+        }
+    }
+
+    #[test]
+    fn a_trailer_that_points_nowhere_is_passed_over() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("t.lkt");
+        let mut writer = TraceWriter::create(&path, &TraceInfo::default()).expect("a file");
+        let block = Block { events: vec![(0, Event::Free { addr: 64 })], ..Block::default() };
+        writer.write(&block).and_then(|()| writer.finish().map(drop)).expect("it is written");
+        let whole = std::fs::read(&path).expect("it is there");
+        let end = (whole.len() - TRAILER_LEN) as u64;
+        // The first header, places where no frame begins, and behind the end.
+        for at in [0, 1, end - 40, end - 39, end - 1, end, end + 100, u64::MAX - 39, u64::MAX] {
+            std::fs::write(&path, [&whole[..end as usize], &trailer(at)].concat()).expect("it is written");
+            let file = NativeFile::open(&path).expect("it can be scanned");
+            assert_eq!((file.chunks().len(), file.damage()), (1, &[][..]), "{at}");
+        }
+    }
 }

@@ -129,3 +129,42 @@ pub(crate) fn u64_at(b: &[u8], i: usize) -> u64 {
     w.copy_from_slice(&b[i..i + 8]);
     u64::from_le_bytes(w)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_stands_as_the_format_says() {
+        let fields = FrameHeader {
+            kind: FrameKind::Data,
+            seq: 0x0403_0201,
+            payload_len: 0x0203_0405,
+            payload_crc: 0x1413_1211,
+            first_access: 0x2827_2625_2423_2221,
+            accesses: 0x3433_3231,
+        };
+        let header = fields.encode();
+        assert_eq!(header[..12], *b"\x89LKT\r\n\x1a\n\x02\x02\0\0");
+        assert_eq!(header[12..24], [1, 2, 3, 4, 5, 4, 3, 2, 0x11, 0x12, 0x13, 0x14]);
+        assert_eq!(header[24..36], *b"\x21\x22\x23\x24\x25\x26\x27\x28\x31\x32\x33\x34");
+        assert_eq!(FrameHeader::parse(&header), Ok(fields));
+        assert_eq!(FrameHeader::parse(&header[..39]), Err("cut off in a frame's header"));
+    }
+
+    #[test]
+    fn a_payload_has_at_most_64_mib() {
+        let fields = |payload_len| FrameHeader {
+            kind: FrameKind::Info,
+            seq: 0,
+            payload_len,
+            payload_crc: 0,
+            first_access: 0,
+            accesses: 0,
+        };
+        let most = fields(64 << 20);
+        assert_eq!(FrameHeader::parse(&most.encode()), Ok(most));
+        let more = FrameHeader::parse(&fields((64 << 20) + 1).encode());
+        assert_eq!(more, Err("a frame is longer than the format allows"));
+    }
+}

@@ -1,4 +1,4 @@
-//! The native format, extension `.lkt`. Its specification is `docs/trace-format.md`.
+//! The native format, extension `.lkt`. Its specification is `docs/reference/trace-format.md`.
 
 mod column;
 mod columns;

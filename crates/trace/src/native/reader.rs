@@ -72,7 +72,11 @@ impl<R: Read> NativeReader<R> {
                     }
                 }
                 Some(frame) => {
-                    self.damage.push(0, frame.offset, "both headers are lost; granularity and recorder are not known");
+                    self.damage.push(
+                        0,
+                        frame.offset,
+                        "both copies of the header are damaged; granularity and recorder are not known",
+                    );
                     self.pending = Some(frame);
                     return Ok(());
                 }
@@ -271,20 +275,26 @@ impl<R: Read> FrameReader<R> {
         &self.buf[start + HEADER_LEN..start + frame.header.frame_len()]
     }
 
-    /// Bytes at hand from `start` on: at least `n`, unless the input ends.
+    /// Bytes at hand from `start` on.
+    fn have(&self) -> usize {
+        self.buf.len() - self.start
+    }
+
+    /// As [`FrameReader::have`]: at least `n`, unless the input ends. No more is read than that takes.
     fn fill(&mut self, n: usize) -> std::io::Result<usize> {
-        if self.buf.len() - self.start < n && !self.eof && self.start > 0 {
+        if self.have() < n && !self.eof {
             self.buf.drain(..self.start);
             self.base += self.start as u64;
             self.start = 0;
         }
-        while self.buf.len() - self.start < n && !self.eof {
-            let want = (n - (self.buf.len() - self.start)).clamp(1, READ) as u64;
+        // Where too little is at hand and more may come, `start` is 0 now.
+        while self.buf.len() < n && !self.eof {
+            let want = (n - self.buf.len()).min(READ) as u64;
             if self.r.by_ref().take(want).read_to_end(&mut self.buf)? == 0 {
                 self.eof = true;
             }
         }
-        Ok(self.buf.len() - self.start)
+        Ok(self.have())
     }
 
     /// The next intact frame, and what had to be passed over before it.
@@ -383,3 +393,6 @@ impl<R: Read> FrameReader<R> {
 fn io_error(what: &str, source: std::io::Error) -> TraceError {
     TraceError::Io { what: what.into(), source }
 }
+
+#[cfg(test)]
+mod tests;

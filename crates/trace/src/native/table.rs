@@ -304,3 +304,93 @@ impl EntryTable {
         Ok(n)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn key(kind: Kind, ip: u64, size: u8, place: u64, repeat: u32) -> Key {
+        Key { kind, ip, size, place, repeat }
+    }
+
+    /// Where the encoder looks first.
+    fn slot(key: Key) -> u64 {
+        key.hash() >> 47
+    }
+
+    /// Accesses to one address by the instructions `ips`.
+    fn loads(ips: &[u64]) -> ChunkColumns {
+        let n = ips.len();
+        ChunkColumns {
+            addr: vec![64; n],
+            kind: vec![Kind::Load; n],
+            size: vec![0; n],
+            ip: ips.to_vec(),
+            repeat: vec![0; n],
+        }
+    }
+
+    #[test]
+    fn keys_that_differ_in_one_field_fall_on_slots_of_their_own() {
+        let spread = |key: &dyn Fn(u64) -> Key| (0..256).map(|i| slot(key(i))).collect::<BTreeSet<_>>().len();
+        let [zero, ones] = [0, u64::MAX];
+        for (what, slots) in [
+            ("instructions", spread(&|i| key(Kind::Load, i * 4, 0, zero, 0))),
+            ("instructions, the rest all ones", spread(&|i| key(Kind::Load, i * 4, 0xff, ones, u32::MAX))),
+            ("sizes", spread(&|i| key(Kind::Load, zero, i as u8, zero, 0))),
+            ("sizes, the rest all ones", spread(&|i| key(Kind::Load, ones, i as u8, ones, u32::MAX))),
+            ("pages", spread(&|i| key(Kind::Load, 0x40_1000, 8, i, 0))),
+            ("addresses", spread(&|i| key(Kind::Load, zero, 8, 0x7fff_0000_0000 + i * 8, 0))),
+            ("repeats", spread(&|i| key(Kind::Load, zero, 0, zero, i as u32))),
+            ("repeats, the rest all ones", spread(&|i| key(Kind::Load, ones, 0xff, ones, i as u32))),
+        ] {
+            assert!(slots >= 250, "256 {what} fall on {slots} slots");
+        }
+        let kinds = [Kind::Load, Kind::Store, Kind::Fetch].map(|kind| slot(key(kind, 0x40_1000, 8, 0, 0)));
+        assert!(kinds[0] != kinds[1] && kinds[1] != kinds[2] && kinds[0] != kinds[2]);
+    }
+
+    #[test]
+    fn keys_of_one_slot_are_told_apart_at_both_ends_of_the_table() {
+        let of = |at| (0..1 << 22).filter(move |&ip| slot(key(Kind::Load, ip, 0, 0, 0)) == at).take(3);
+        let ips: Vec<u64> = of((1 << 17) - 1).chain(of(0)).collect();
+        assert_eq!(ips.len(), 6);
+        let twice = loads(&ips.repeat(2));
+        let mut table = TableEncoder::default();
+        assert!(!table.number(&twice, Split::Site, false, ips.len() - 1));
+        assert!(table.number(&twice, Split::Site, false, ips.len()));
+        let back: Vec<u64> = table.index.iter().map(|&i| table.entries[usize::from(i)].ip).collect();
+        assert_eq!(back, twice.ip);
+    }
+
+    #[test]
+    fn a_table_is_written_as_the_format_says() {
+        // Straight code of 4-byte instructions: two loads, 16 bytes from each other, and a fetch.
+        let columns = ChunkColumns {
+            addr: vec![0x1008, 0x5000, 0x5010],
+            kind: vec![Kind::Fetch, Kind::Load, Kind::Load],
+            size: vec![4; 3],
+            ip: vec![0x1008, 0x1000, 0x1004],
+            repeat: vec![0; 3],
+        };
+        let (mut table, mut out) = (TableEncoder::default(), Vec::new());
+        assert!(table.number(&columns, Split::Site, false, 3));
+        assert_eq!(table.index, [2, 0, 1]);
+        let has = PresentColumns { sizes: true, ips: true, firsts: true, repeats: false };
+        table.write(has, 2, &mut Packer::new().expect("memory for zstd"), &mut out);
+        // Zigzag of 0x1000 is 255 and 0x1f01 more, that of 0x5000 >> 2 is 255 and 0x2701 more.
+        let (counts, sizes) = ([2u8, 0, 1], [1, 4]);
+        let (ips, firsts) = ([0, 255, 0, 0, 2, 0, 0x81, 0x3e], [0, 255, 8, 0, 2, 0, 0x81, 0x4e]);
+        assert_eq!(out, [&counts[..], &sizes, &ips, &firsts].concat());
+
+        let (mut read, mut unpacker) = (EntryTable::new(), Unpacker::new().expect("memory for zstd"));
+        assert_eq!(read.read(has, 2, 3, &mut unpacker, &mut Cursor::new(&out)), Ok(3));
+        let entries = read.entries()[..3].iter().map(|e| (e.ip, e.last, e.meta.kind(), e.meta.size()));
+        // The fetch came first and stands last.
+        assert!(entries.eq([1, 2, 0].map(|i| (columns.ip[i], columns.addr[i], columns.kind[i], 4))));
+        let more = read.read(has, 2, 2, &mut unpacker, &mut Cursor::new(&out));
+        assert_eq!(more, Err("a count is larger than the chunk allows"));
+    }
+}

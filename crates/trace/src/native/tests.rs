@@ -11,7 +11,7 @@ use super::encode::{AccessEncoding, ChunkEncoder};
 use super::limits::CHUNK_ACCESSES;
 use super::stream::{packed, Packer, Unpacker, PAIRS};
 use super::table::{Meta, Split};
-use super::varint::Cursor;
+use super::varint::{put, Bad, Cursor};
 use crate::{Block, Kind};
 
 fn noise(n: usize, bits: u32) -> Vec<u64> {
@@ -39,6 +39,90 @@ fn each_packing_of_a_plane_is_chosen() {
     assert_eq!(plane(&bytes(4)), packed::BITS_4);
     assert_eq!(plane(&[7; 9_997]), packed::CONSTANT);
     assert_eq!(plane(&(0..9_997).map(|i| (i % 100) as u8).collect::<Vec<u8>>()), packed::ZSTD);
+    // The widest of the bits decides, whatever they add up to.
+    assert_eq!(plane(&[1, 1, 0]), packed::BITS_1);
+    assert_eq!(plane(&[3, 3, 0]), packed::BITS_2);
+    assert_eq!(plane(&[9, 9, 1, 0]), packed::BITS_4);
+    assert_eq!(plane(&[16, 16, 1, 0]), packed::STORED);
+}
+
+#[test]
+fn zstd_is_taken_where_repeats_save_a_sixteenth() {
+    // Noise whose end is its beginning once more.
+    let repeated = |end: usize| {
+        let mut bytes: Vec<u8> = noise(10_000 - end, 8).iter().map(|&v| v as u8).collect();
+        bytes.extend_from_within(..end);
+        plane(&bytes)
+    };
+    assert_eq!((repeated(500), repeated(800)), (packed::STORED, packed::ZSTD));
+    // Codes for literals would save three bits of eight, and cost time to read.
+    assert_eq!(plane(&noise(9_997, 5).iter().map(|&v| v as u8).collect::<Vec<u8>>()), packed::STORED);
+}
+
+#[test]
+fn planes_and_columns_are_written_as_the_format_says() {
+    let mut packer = Packer::new().unwrap();
+    let mut written = |write: &dyn Fn(&mut Packer, &mut Vec<u8>)| {
+        let mut out = Vec::new();
+        write(&mut packer, &mut out);
+        out
+    };
+    let bits = 1 | 2 << 2 | 3 << 4;
+    assert_eq!(written(&|p, out| p.plane(&[1, 2, 3, 0, 1], out)), [packed::BITS_2, bits, 1]);
+    assert_eq!(written(&|p, out| p.bytes(&[7; 5], out)), [5, packed::CONSTANT, 7]);
+    assert_eq!(written(&|p, out| p.bytes(&[], out)), [0]);
+    // 255 and above have a byte of 255, and stand behind it with what is more.
+    let smalls = [packed::STORED, 255, 254, 255, 3, packed::STORED, 0, 0x81, 1];
+    assert_eq!(written(&|p, out| p.smalls(&[255, 254, 255 + 129], out)), smalls);
+    // Two of 400 numbers are longer than a byte: 7 places on, then 93, with what lacks of each.
+    let mut values = [5u64; 400];
+    (values[7], values[100]) = (0x1205, 0x3405);
+    let unsigned = [1, packed::CONSTANT, 5, 4, packed::STORED, 7, 0x12, 93, 0x34];
+    assert_eq!(written(&|p, out| p.values(&values, Sign::Unsigned, out)), unsigned);
+    values[100] = 5u64.wrapping_sub(0x300);
+    let signed = [1, packed::CONSTANT, 5, 4, packed::STORED, 7, 0x24, 93, 5];
+    assert_eq!(written(&|p, out| p.values(&values, Sign::Signed, out)), signed);
+    assert_eq!(written(&|p, out| p.indices(&[0, 255], out)), [1, packed::STORED, 0, 255]);
+    assert_eq!(written(&|p, out| p.indices(&[256, 256, 1], out)), [PAIRS, packed::BITS_1, 0b1_1010]);
+}
+
+#[test]
+fn planes_and_columns_that_nobody_writes_are_refused() {
+    let mut unpacker = Unpacker::new().unwrap();
+    let mut packed = Vec::new();
+    Packer::new().unwrap().plane(&[1, 2, 3].repeat(1000), &mut packed);
+    assert_eq!(packed[0], packed::ZSTD);
+    for (n, expected) in [(3000, Ok(())), (3001, Err("a column does not decompress to its length"))] {
+        assert_eq!(unpacker.plane(&mut Cursor::new(&packed), n, &mut Vec::new()), expected);
+    }
+
+    let mut values = |planes: &[u8], exceptions: &[u8]| -> Result<Vec<u64>, Bad> {
+        let mut bytes = planes.to_vec();
+        put(&mut bytes, exceptions.len() as u64);
+        bytes.push(packed::STORED);
+        bytes.extend_from_slice(exceptions);
+        let (mut values, mut out) = (Values::new(), Vec::new());
+        unpacker.values(&mut Cursor::new(&bytes), 2, Sign::Unsigned, &mut values)?;
+        values.copy(0, 2, &mut out);
+        Ok(out)
+    };
+    let longest = [&[0xff; 9][..], &[1]].concat();
+    let both = [&[0][..], &longest, &[1], &longest].concat();
+    assert_eq!(values(&[0], &both), Ok(vec![u64::MAX; 2]));
+    assert_eq!(values(&[0], &[1, 5]), Ok(vec![0, 5]));
+    let eight = [&[8][..], &[packed::CONSTANT, 7].repeat(8)].concat();
+    for (planes, exceptions) in
+        [(&[0][..], &[2, 5][..]), (&[0], &[1, 5, 1, 5]), (&[0], &[0, 5, 0, 5]), (&eight, &[1, 5])]
+    {
+        assert_eq!(values(planes, exceptions), Err("an exception is outside its column"), "{exceptions:?}");
+    }
+    assert_eq!(values(&[10], &[]), Err("a column of numbers of unknown width"));
+
+    let mut indices = |bytes: &[u8], n, limit| unpacker.indices(&mut Cursor::new(bytes), n, limit, &mut Vec::new());
+    assert_eq!(indices(&[1, packed::CONSTANT, 3], 4, 4), Ok(()));
+    assert_eq!(indices(&[1, packed::CONSTANT, 3], 4, 3), Err("an index is outside its table"));
+    assert_eq!(indices(&[1], 0, 0), Ok(()));
+    assert_eq!(indices(&[0], 4, 4), Err("an index column of unknown width"));
 }
 
 /// Packs and unpacks a column, whole and in two ranges; returns its form.
@@ -60,7 +144,9 @@ fn column(values: &[u64], sign: Sign) -> u8 {
     // The other way to read: low parts and what they lack.
     let mut back = Values::new();
     unpacker.values(&mut Cursor::new(&out), values.len(), sign, &mut back).unwrap();
-    if let Some((low, exceptions)) = back.shorts(0, values.len()) {
+    let shorts = back.shorts(0, values.len());
+    assert_eq!(shorts.is_some(), matches!(out[0], 0..=2 | PAIRS));
+    if let Some((low, exceptions)) = shorts {
         let extend = |v: u16| if sign == Sign::Signed { v as i16 as u64 } else { u64::from(v) };
         let mut all: Vec<u64> = low.iter().map(|&v| extend(v)).collect();
         exceptions.iter().for_each(|&(at, more)| all[at as usize] = all[at as usize].wrapping_add(more));
@@ -89,6 +175,37 @@ fn each_form_of_a_column_is_chosen() {
     }
     assert_eq!(column(&[u64::MAX; 100], Sign::Signed), 1);
     assert_eq!(column(&[u64::MAX; 100], Sign::Unsigned), 8);
+    assert_eq!(column(&[], Sign::Signed), 0);
+    // Pairs are kept where they halve the column, though planes are shorter; and where planes are longer. What was
+    // written before is no part of that.
+    for values in [(0..n as u64).map(|i| 256 + i % 100).collect(), noise(n, 16)] {
+        let mut out = vec![0; 4 * n];
+        Packer::new().unwrap().values(&values, Sign::Unsigned, &mut out);
+        assert_eq!(out[4 * n], PAIRS);
+    }
+}
+
+/// One in 16 may be longer than the others; one in 200 where that leaves no more than 16 bits.
+#[test]
+fn a_few_long_numbers_stand_beside_a_column_of_any_width() {
+    let n = 3200;
+    for (sign, width) in [Sign::Unsigned, Sign::Signed].into_iter().flat_map(|sign| (0..8usize).map(move |w| (sign, w)))
+    {
+        let (most, next) = if width < 2 { (16, 2) } else { (200, 8) };
+        for (long, expected) in [(most, width), (most + 1, next)] {
+            let mut values = if width == 0 { vec![0; n] } else { noise(n, 8 * width as u32 - 1) };
+            // The top bit of what stays in the column is set in some.
+            for (i, v) in values.iter_mut().step_by(n / long).take(long).enumerate() {
+                *v = (i as u64 + 1) << 56 | (i as u64 % 2) << (8 * width).saturating_sub(1);
+            }
+            if sign == Sign::Signed {
+                values.iter_mut().step_by(3).for_each(|v| *v = v.wrapping_neg());
+            }
+            let form = column(&values, sign);
+            let form = if form == PAIRS { 2 } else { usize::from(form) };
+            assert_eq!(form, expected, "{sign:?}, {long} beside {width} bytes");
+        }
+    }
 }
 
 proptest! {
@@ -185,6 +302,45 @@ fn each_way_of_writing_is_chosen() {
     // Anywhere in a small range, and one stream by instructions at random.
     assert_eq!(way(&block(n, 0, |_, s| (0, 1 << 40 | s.next_u64() >> 48, 0))).mode, mode::BASE);
     assert_eq!(way(&block(n, 2, |i, s| (s.next_u64() % 50, i as u64 * 64, 0))).mode, mode::DELTA);
+    // In one page, pages part nothing: of two ways that are as long the first is taken.
+    let page = block(n, 2, |i, _| (i as u64 % 8, i as u64 % 8 * 512 + i as u64 / 8 * 8 % 512, 0));
+    assert_eq!((way(&page).mode, way(&page).split), (mode::ENTRY, Split::Site));
+    // Nothing but repeats, which are noise.
+    assert!(!way(&block(1000, 4, |i, s| (0, i as u64, s.next_u64() as u32))).table_repeats);
+}
+
+#[test]
+fn a_way_is_kept_for_sixteen_chunks() {
+    let mut encoder = ChunkEncoder::new().unwrap();
+    let strides = block(400, 2, |i, _| (i as u64 % 8, ((i as u64 % 8) << 33) + (i as u64 / 8) * 8, 0));
+    let worse = AccessEncoding { mode: mode::DELTA, split: Split::Site, table_repeats: true };
+    encoder.stay(worse);
+    for _ in 1..16 {
+        assert_eq!(chunk(&mut encoder, &strides), worse);
+    }
+    assert_eq!(chunk(&mut encoder, &strides).mode, mode::ENTRY);
+}
+
+#[test]
+fn entries_of_a_split_are_used_four_times_each() {
+    let mut encoder = ChunkEncoder::new().unwrap();
+    let by_page = AccessEncoding { mode: mode::ENTRY, split: Split::Page, table_repeats: false };
+    for (pages, taken) in [(25, true), (26, false)] {
+        encoder.stay(by_page);
+        let way = chunk(&mut encoder, &block(100, 0, |i, _| (0, (i as u64 % pages) << 12, 0)));
+        assert_eq!(way == by_page, taken, "{pages} pages, {way:?}");
+    }
+}
+
+/// A fetch's first address is told from its instruction's, less what lines leave out.
+#[test]
+fn fetches_of_lines_come_back() {
+    let mut encoder = ChunkEncoder::new().unwrap();
+    let ip = |i: usize| 0x40_1003 + i as u64 % 50 * 33;
+    let lines = block(1000, 3, |i, _| (ip(i), ip(i) & !63, 0));
+    assert!(lines.kind.iter().all(|&kind| kind == Kind::Fetch));
+    encoder.stay(AccessEncoding { mode: mode::ENTRY, split: Split::Site, table_repeats: true });
+    assert_eq!(chunk(&mut encoder, &lines).mode, mode::ENTRY);
 }
 
 #[test]
@@ -212,6 +368,9 @@ fn each_way_writes_anything() {
     }
 }
 
+/// What a table has room for, less each kind with each size: those of accesses without an instruction.
+const SITES: usize = 65_536 - 3 * 256;
+
 #[test]
 fn a_chunk_closes_before_it_has_too_many_sites() {
     // Instruction addresses of 54 bits and of all.
@@ -220,11 +379,21 @@ fn a_chunk_closes_before_it_has_too_many_sites() {
         let b = block(CHUNK_ACCESSES, 2, |i, _| (high | (i as u64 * 3), 64, 0));
         encoder.enter(1, 2);
         let taken = encoder.accesses_of(&b, 0, b.len());
-        assert!(taken > CHUNK_ACCESSES / 4 && taken < 1 << 16 && encoder.is_full());
+        assert_eq!((taken, encoder.is_full()), (SITES, true));
         // What is taken again and again counts once.
         let mut encoder = ChunkEncoder::new().unwrap();
         let b = block(CHUNK_ACCESSES, 2, |i, _| (i as u64 % 5000, 64, 0));
         encoder.enter(1, 2);
         assert_eq!(encoder.accesses_of(&b, 0, b.len()), b.len());
+    }
+    // One instruction that does two things, or one of two sizes, is two.
+    let mut kinds = block(CHUNK_ACCESSES, 3, |i, _| (i as u64 / 2 * 9, 64, 0));
+    let mut sizes = kinds.clone();
+    kinds.kind.iter_mut().step_by(2).for_each(|kind| *kind = Kind::Store);
+    sizes.size.iter_mut().step_by(2).for_each(|size| *size = 8);
+    for b in [kinds, sizes] {
+        let mut encoder = ChunkEncoder::new().unwrap();
+        encoder.enter(1, 2);
+        assert_eq!(encoder.accesses_of(&b, 0, b.len()), SITES);
     }
 }

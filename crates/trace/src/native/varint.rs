@@ -144,6 +144,11 @@ mod tests {
     fn overlong_and_cut_numbers_are_refused() {
         assert!(Cursor::new(&[0xff; 10]).varint().is_err());
         assert!(Cursor::new(&[0x80, 0x80]).varint().is_err());
+        // The tenth byte has room for one bit.
+        for (last, expected) in [(1, Ok(u64::MAX)), (2, Err("a number is longer than 64 bits"))] {
+            assert_eq!(Cursor::new(&[&[0xff; 9][..], &[last]].concat()).varint(), expected);
+        }
         assert!(Cursor::new(&[5]).bounded(4).is_err());
+        assert_eq!(Cursor::new(&[5]).bounded(5), Ok(5));
     }
 }

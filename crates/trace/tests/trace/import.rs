@@ -10,18 +10,18 @@ use lookaside_trace::{
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-type Opened = Box<dyn Source + Send>;
+pub type Opened = Box<dyn Source + Send>;
 
-fn try_open(bytes: &[u8], format: Option<Format>) -> Result<Opened, TraceError> {
+pub fn try_open(bytes: &[u8], format: Option<Format>) -> Result<Opened, TraceError> {
     open_reader(Box::new(std::io::Cursor::new(bytes.to_vec())), format, "sample")
 }
 
-fn read(bytes: &[u8]) -> (Vec<Item>, Opened) {
+pub fn read(bytes: &[u8]) -> (Vec<Item>, Opened) {
     let mut source = try_open(bytes, None).unwrap();
     (items(&drain(&mut *source)), source)
 }
 
-fn access(process: u32, thread: u32, kind: Kind, addr: u64, size: u8, ip: u64) -> Item {
+pub fn access(process: u32, thread: u32, kind: Kind, addr: u64, size: u8, ip: u64) -> Item {
     Item::Access((process, thread, addr, kind, size, ip, 0))
 }
 
@@ -118,7 +118,7 @@ fn perf_script() {
 }
 
 /// A ChampSim instruction.
-fn champsim(ip: u64, loads: &[u64], stores: &[u64]) -> Vec<u8> {
+pub fn champsim(ip: u64, loads: &[u64], stores: &[u64]) -> Vec<u8> {
     let mut words = [0u64; 8];
     words[0] = ip;
     words[2..2 + stores.len()].copy_from_slice(stores);
@@ -168,7 +168,7 @@ fn champsim_records() {
 }
 
 /// A drmemtrace record.
-fn dr(kind: u16, size: u16, value: u64) -> Vec<u8> {
+pub fn dr(kind: u16, size: u16, value: u64) -> Vec<u8> {
     [&kind.to_le_bytes()[..], &size.to_le_bytes(), &value.to_le_bytes()].concat()
 }
 

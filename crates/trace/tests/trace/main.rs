@@ -2,6 +2,8 @@
 
 mod common;
 mod damage;
+mod export;
 mod import;
+mod import_edges;
 mod native;
 mod tools;

@@ -12,7 +12,8 @@ fn write(blocks: &[Block], info: &TraceInfo) -> Vec<u8> {
     for b in blocks {
         w.write(b).unwrap();
     }
-    w.finish().unwrap();
+    let bytes = w.finish().unwrap();
+    assert_eq!(bytes, out.len() as u64);
     out
 }
 
@@ -155,6 +156,42 @@ fn many_tiny_runs_of_threads_come_back() {
         .collect();
     let out = write(&blocks, &TraceInfo::default());
     assert!(items(&drain(&mut NativeReader::new(&out[..], "memory").unwrap())) == items(&blocks));
+}
+
+#[test]
+fn what_one_thread_does_comes_back_as_one_block() {
+    let blocks = [sample(50), sample(70)];
+    let out = write(&blocks, &TraceInfo::default());
+    let back = drain(&mut NativeReader::new(&out[..], "memory").unwrap());
+    assert_eq!(items(&back), items(&blocks));
+    assert_eq!(back.iter().map(Block::len).collect::<Vec<_>>(), [120]);
+}
+
+#[test]
+fn nothing_is_written_of_nothing() {
+    let mut w = TraceWriter::new(Vec::new(), &TraceInfo::default()).unwrap();
+    let header = w.bytes();
+    w.write(&Block { process: 1, thread: 2, ..Block::default() }).unwrap();
+    w.flush().unwrap();
+    assert_eq!(w.bytes(), header);
+    w.write(&sample(10)).unwrap();
+    w.flush().unwrap();
+    let chunk = w.bytes();
+    assert!(chunk > header);
+    w.flush().unwrap();
+    assert_eq!((w.bytes(), w.accesses()), (chunk, 10));
+}
+
+#[test]
+fn a_chunk_closes_when_its_events_take_a_mebibyte() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.lkt");
+    let markers = |n| (0..n).map(|_| (0, Event::Marker { text: "x".repeat(400 << 10) })).collect();
+    let b = Block { process: 1, thread: 1, events: markers(5), ..Block::default() };
+    std::fs::write(&path, write(std::slice::from_ref(&b), &TraceInfo::default())).unwrap();
+    let file = NativeFile::open(&path).unwrap();
+    let events: Vec<_> = drain(&mut file.worker(0..9).unwrap()).iter().map(|b| b.events.len()).collect();
+    assert_eq!((file.chunks().len(), events), (2, vec![3, 2]));
 }
 
 #[test]

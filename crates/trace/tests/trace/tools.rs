@@ -15,11 +15,27 @@ fn a_summary_counts_recorded_and_left_out_accesses_apart() {
     let s = summary(&native, None).unwrap();
     assert_eq!((s.recorded_accesses, s.recorded_loads, s.recorded_stores, s.recorded_fetches), (4, 2, 1, 1));
     assert_eq!((s.left_out_repeats, s.distinct_pages, s.distinct_pages_exact), (13, 3, true));
-    assert_eq!((s.processes, s.threads, s.chunks), (1, 2, 1));
+    assert_eq!((s.processes, s.threads, s.chunks, s.blocks), (1, 2, 1, 2));
+    assert_eq!(s.info.recorder, "text-import");
     assert_eq!(s.events.into_iter().collect::<Vec<_>>(), [("repeats".to_string(), 1)]);
     assert_eq!(s.bytes_per_recorded_access, s.file_bytes as f64 / 4.0);
     assert_eq!(s.bytes_per_access, s.file_bytes as f64 / 17.0);
     assert_eq!(summary(&text, None).unwrap().chunks, 0);
+    // Without accesses there are no bytes for each.
+    std::fs::write(&text, "E {\"free\":{\"addr\":64}}\n").unwrap();
+    let s = summary(&text, Some(Format::Text)).unwrap();
+    assert_eq!((s.recorded_accesses, s.blocks), (0, 1));
+    assert_eq!((s.bytes_per_recorded_access, s.bytes_per_access), (0.0, 0.0));
+}
+
+#[test]
+fn a_full_disk_is_named_by_the_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let [text, full] = ["a.txt", "full"].map(|n| dir.path().join(n).display().to_string());
+    std::fs::write(&text, TEXT).unwrap();
+    std::os::unix::fs::symlink("/dev/full", &full).unwrap();
+    let error = convert(&text, None, &full, Format::Native).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{full}: No space left")), "{error}");
 }
 
 #[test]
@@ -69,6 +85,17 @@ fn champsim_gets_every_access_or_nothing() {
         champsim("R 0x1000 8\n").unwrap();
         std::fs::remove_file(name("d.champsim")).unwrap();
     }
+}
+
+/// A device that is written to is no half-written file.
+#[test]
+fn a_conversion_that_fails_removes_no_device() {
+    let dir = tempfile::tempdir().unwrap();
+    let [text, link] = ["a.txt", "link"].map(|n| dir.path().join(n).display().to_string());
+    std::fs::write(&text, "R 0x1000 8 x=1\n").unwrap();
+    std::os::unix::fs::symlink("/dev/null", &link).unwrap();
+    assert!(convert(&text, None, &link, Format::ChampSim).is_err());
+    assert!(std::fs::symlink_metadata(&link).is_ok());
 }
 
 #[test]

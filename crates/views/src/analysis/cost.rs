@@ -77,6 +77,14 @@ fn names(analysis: &Analysis, counts: CountsOfSide) -> Vec<&str> {
     names
 }
 
+/// A count's name as it is shown: without a host's stage there is no guest to tell apart.
+fn shown<'a>(names: &[&str], name: &'a str) -> &'a str {
+    match names.iter().any(|name| name.starts_with("host ")) {
+        true => name,
+        false => name.strip_prefix("guest ").unwrap_or(name),
+    }
+}
+
 fn count(side: &Side, counts: CountsOfSide, name: &str) -> u64 {
     counts(side).iter().filter(|(of, _)| of == name).fold(0, |sum, (_, n)| sum.saturating_add(*n))
 }
@@ -86,7 +94,7 @@ fn stacked(analysis: &Analysis, title: &str, counts: CountsOfSide) -> Chart {
     let row = |(label, side): (&str, &Side)| {
         let total = sum(counts(side)) as f64;
         let walks = num::rate(num::share(side.cost.walk_references as f64, side.cost.walks as f64));
-        let part = |name: &&str| (name.to_string(), count(side, counts, name) as f64);
+        let part = |name: &&str| (shown(&names, name).to_string(), count(side, counts, name) as f64);
         BarRow {
             label: label.into(),
             value: format!("{}, {walks} a walk", num::short(total)),
@@ -102,8 +110,9 @@ fn numbers(analysis: &Analysis, caption: &str, head: &str, counts: CountsOfSide)
     let mut columns = vec![Column::left(head)];
     columns.extend(sides.iter().flat_map(|(side, _)| [Column::right(*side), Column::right("share")]));
     let mut table = Table::new(columns).caption(caption);
-    for name in names(analysis, counts).into_iter().filter(|_| !sides.is_empty()) {
-        let mut cells = vec![Cell::from(name)];
+    let names = names(analysis, counts);
+    for name in names.iter().filter(|_| !sides.is_empty()) {
+        let mut cells = vec![Cell::from(shown(&names, name))];
         for (_, side) in &sides {
             let n = count(side, counts, name) as f64;
             cells.extend([Cell::short(n), Cell::share(num::share(n, sum(counts(side)) as f64))]);

@@ -5,7 +5,7 @@ use lookaside_stats::LEAST_ROUNDS;
 use lookaside_techniques::huge_gain::{
     Denominator, GainPosition, HugeGain, MeasuredGain, PredictedGain, PredictionBasis, TimeRatio, WALKS_AT_ONCE,
 };
-use lookaside_techniques::{Analysis, RemedyKind};
+use lookaside_techniques::{Analysis, HugePageVerdict, RemedyKind};
 use lookaside_timing::{FaultBill, NativeClock, SavedSeconds};
 
 use super::mosaic;
@@ -19,8 +19,8 @@ const MODEL_LEAD: &str =
                     neither end. Both take walks at the model's cost.";
 /// How the replay's is.
 const REPLAY_LEAD: &str =
-    "User time, by the program's own clock and by its accesses replayed on this machine with small and with huge pages. \
-     Page faults are a bill of their own, beside the verdict.";
+    "User time, by the program's own clock and by its accesses replayed on this machine with small and with huge \
+     pages. Page faults are a bill of their own, beside the verdict.";
 
 /// The section; nothing where nothing was predicted and nothing measured.
 pub fn section(analysis: &Analysis) -> Section {
@@ -93,7 +93,7 @@ fn predicted(analysis: &Analysis) -> String {
         }
         (Some(least), Some(most)) => format!("{near}{} to {} times as fast", times(least), times(most)),
         (Some(least), None) => format!("{near}{} times as fast or more, without an upper end", times(least)),
-        (None, _) => "no ratio, more is saved than there is".into(),
+        (None, _) => "no ratio: the model saves more than the run took".into(),
     };
     let of = num::seconds(predicted.of_seconds);
     let of = match predicted.of {
@@ -112,9 +112,11 @@ fn predicted(analysis: &Analysis) -> String {
 fn measurement(gain: &HugeGain, measured: &MeasuredGain) -> impl Iterator<Item = RichText> {
     let rounds = format!("{} round{}", measured.rounds, if measured.rounds == 1 { "" } else { "s" });
     let user = measured.user.map_or_else(
-        || RichText::painted(Paint::Warn, format!("no user time that could be counted in each of {rounds}")),
+        || RichText::painted(Paint::Warn, format!("too little user time to count in {rounds}")),
         |user| {
-            let place = gain.place.zip(gain.predicted);
+            // A prediction that can't tell can't be confirmed.
+            let told = !matches!(gain.verdict, Some(HugePageVerdict::Unknown { .. }));
+            let place = gain.place.zip(gain.predicted).filter(|_| told);
             let place = place.map(|(place, predicted)| format!(": {}", where_it_lies(place, &predicted, &user)));
             let ratio = ratio(&user, measured.rounds);
             RichText::painted(paint(&user), format!("{ratio} of user time in {rounds}{}", place.unwrap_or_default()))
@@ -153,7 +155,7 @@ fn where_it_lies(place: GainPosition, predicted: &PredictedGain, user: &TimeRati
     };
     match predicted.place(nearest) == place {
         true => words.into(),
-        false => format!("{words}, its interval reaches in"),
+        false => format!("{words}, but the intervals overlap"),
     }
 }
 

@@ -24,8 +24,8 @@ pub fn section(analysis: &Analysis) -> Section {
         bands: bands.iter().map(|rows| band(rows, several)).collect(),
     };
     let lead = format!(
-        "Accesses to pages: across, time in {} columns of {} accesses; down, address, in bands by mapping (what nobody \
-         touched is left out). Colours step by equal factors.",
+        "Accesses to pages: across, time in {} columns of {} accesses; down, address, in bands by mapping \
+         (untouched addresses are left out). Colours step by equal factors.",
         num::grouped(columns as u64),
         num::grouped(heat.accesses_per_column)
     );

@@ -17,13 +17,10 @@ fn of_samples() -> Vec<(&'static str, String)> {
     let list = [
         (
             "Share",
-            "Samples of a row in all samples taken, those without a data address included. A sample stands for a stretch of \
-             the program's time, whatever it waited for.",
+            "Samples of a row in all samples taken, those without a data address included. A sample stands for a \
+             stretch of the program's time, whatever it waited for.",
         ),
-        (
-            "Curve",
-            "Estimated from the sampled addresses as if each reference were independent of those before it.",
-        ),
+        ("Curve", "Estimated from the sampled addresses as if each reference were independent of those before it."),
         ("Not known", "Counts of misses, walks and cycles, and what would help: that needs --exact."),
     ];
     list.map(|(label, words)| (label, words.to_string())).into()
@@ -33,22 +30,22 @@ fn of_counts(analysis: &Analysis) -> Vec<(&'static str, String)> {
     let mut list = vec![
         (
             "Translation cycles",
-            "Latencies of TLB hits beyond the first level, and walks: their references to page tables at the latency of \
-             the cache or memory that served each, and what walk caches cost."
+            "Latencies of TLB hits beyond the first level, and walks: their references to page tables at the \
+             latency of the cache or memory that served each, and what walk caches cost."
                 .into(),
         ),
         (
             "Modelled cycles",
             format!(
-                "One an access, plus stalls of data accesses beyond a hit in the first cache, plus translation and context \
-                 switches. Nothing overlaps in the model; a core that runs ahead hides a part of both. {}",
+                "One an access, plus stalls of data accesses beyond a hit in the first cache, plus translation and \
+                 context switches. Nothing overlaps in the model; a core that runs ahead hides a part of both. {}",
                 stalls(analysis)
             ),
         ),
         (
             "Per 1,000",
-            "The denominator is the loads and stores, or the fetches, of the whole run, repeats that the recorder left out \
-             included."
+            "The denominator is the loads and stores, or the fetches, of the whole run, repeats that the recorder \
+             left out included."
                 .into(),
         ),
         ("L1 miss", "An access that missed every first-level TLB array that serves it.".into()),
@@ -72,12 +69,12 @@ fn stalls(analysis: &Analysis) -> &'static str {
             "Addresses are those of 64-byte lines; repeats of a line were counted, and cost nothing beyond their cycle."
         }
         Seeing::Exact { granularity: Granularity::Page, window: 1.., .. } => {
-            "The data caches saw each line once that was touched while its page was among those used last: repeats of it \
-             cost nothing beyond their cycle."
+            "The data caches saw each line once that was touched while its page was among those used last: repeats \
+             of it cost nothing beyond their cycle."
         }
         Seeing::Exact { .. } => {
-            "Of a visit to a page the data caches saw the first line only: stalls of the others are missing, so the \
-             modelled cycles are too few and shares of them too high."
+            "The data caches saw only the first line of each visit to a page. Stalls of the other lines are \
+             missing, so modelled cycles are too few and shares of them too high."
         }
         Seeing::Sampled { .. } => "",
     }

@@ -30,12 +30,14 @@ pub fn view(analysis: &Analysis) -> Document {
     banners(analysis, &mut document);
     facts(analysis, &mut document);
     document.section(summary::cards(analysis).only(Medium::Page));
+    // Seconds first; on a terminal they stand last, where the eye is.
+    document.section(gain::section(analysis).only(Medium::Page));
     document.section(cost::rates(analysis));
     document.section(causes::section(analysis, CauseKind::Objects));
     document.section(causes::section(analysis, CauseKind::Functions));
     document.pair(curve::section(analysis), causes::section(analysis, CauseKind::Regions));
     document.section(remedies::section(analysis));
-    document.section(gain::section(analysis));
+    document.section(gain::section(analysis).only(Medium::Terminal));
     document.section(mosaic::section(analysis));
     document.section(curve::by_sets(analysis).only(Medium::Page));
     document.section(cost::walk_references(analysis).only(Medium::Page));
@@ -54,7 +56,7 @@ pub fn view(analysis: &Analysis) -> Document {
 fn banners(analysis: &Analysis, document: &mut Document) {
     if !analysis.complete {
         let words = RichText::painted(Paint::Warn, "Cut short.");
-        document.banner(words.plain(" This is what was known until then; the notes say where."));
+        document.banner(words.plain(" This is what was known by then; the notes say where it ended."));
     }
     let words = match analysis.child_exit {
         None | Some(ChildExit::Code(0)) => return,

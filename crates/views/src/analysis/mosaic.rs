@@ -8,9 +8,9 @@ use super::totals::times;
 
 /// How it is to be read.
 const LEAD: &str =
-    "Each row is runs with these windows of 2 MiB made huge while they run, and all other memory in small pages. Of the \
-     cost: what the model's translation costs in these windows with small pages, each for the part of the run in which it \
-     was huge. Left out: the user time that a model of the other rows foretells.";
+    "Each row is runs with these windows of 2 MiB made huge while they run, and all other memory in small pages. Of \
+     the cost: what the model's translation costs in these windows with small pages, each for the part of the run in \
+     which it was huge. Left out: the user time that a model of the other rows predicts.";
 
 /// The section; nothing where there is none.
 pub fn section(analysis: &Analysis) -> Section {
@@ -52,9 +52,10 @@ pub fn answer(mosaic: &MosaicGain) -> RichText {
     let all = format!("{ratio} times ({low} – {high}) with all {windows} of 2 MiB huge from the start");
     let half = mosaic
         .half_windows
-        .map_or_else(String::new, |half| format!("; half of that: lookaside run --hugepages=auto:{half} -- CMD"));
+        .map_or_else(String::new, |half| format!("; half of that: lookaside hugepages run --budget {half} CMD"));
     let [mean, most] = [mosaic.mean_left_out_error, mosaic.most_left_out_error].map(num::percent);
-    RichText::painted(paint, all).plain(format!("{half}; a part left out is foretold within {mean}, {most} at most"))
+    RichText::painted(paint, all)
+        .plain(format!("{half}; a layout left out of the fit is predicted within {mean} on average, {most} at worst"))
 }
 
 /// A share with its sign.

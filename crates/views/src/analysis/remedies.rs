@@ -47,9 +47,9 @@ pub fn section(analysis: &Analysis) -> Section {
     }
     Section::unheaded("What would help")
         .lead(
-            "The model run again with one thing changed, over the same accesses: the change of translation cycles and of \
-             all modelled cycles, and the walks of the unchanged run that remain. A long run is computed over windows of \
-             it: the 95 % interval of the whole run's change stands in brackets.",
+            "The model run again with one thing changed, over the same accesses: the change of translation cycles \
+             and of all modelled cycles, and the walks of the unchanged run that remain. A long run is computed over \
+             windows of it: the 95 % interval of the whole run's change stands in brackets.",
         )
         .with(table)
 }
@@ -70,7 +70,9 @@ fn caveat(remedy: &Remedy) -> String {
         parts.push(remedy.caveat.clone());
     }
     if remedy.approximate {
-        parts.push("approximate: what hits with base pages was not recorded; --granularity line is exact".into());
+        parts.push(
+            "approximate: accesses that hit with base pages were not recorded; --granularity line is exact".into(),
+        );
     }
     if remedy.accesses_share < 0.9995 {
         let windows = match remedy.windows {

@@ -27,7 +27,8 @@ pub fn pages(analysis: &Analysis) -> Section {
         Column::left("in"),
         Column::right("process"),
     ])
-    .caption("Pages by translation cost, dearest first");
+    .caption("Pages by translation cost, dearest first")
+    .all_by("--json --full");
     for page in &outcome.pages {
         table.row([
             format!("{:#x}", page.addr).into(),
@@ -69,5 +70,5 @@ pub fn threads(analysis: &Analysis) -> Section {
             Cell::count(thread.accesses),
         ]);
     }
-    Section::unheaded("Threads").lead("What each thread paid.").with(table)
+    Section::unheaded("Threads").lead("The translation cost of each thread.").with(table)
 }

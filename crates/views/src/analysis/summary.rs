@@ -1,14 +1,17 @@
 //! The answer in a few sentences, and the same as cards: what it costs, who causes it, what would help.
 
 use lookaside_report::{num, Bar, Card, CardItem, Document, Paint, RichText, Section};
-use lookaside_techniques::{Analysis, HugePageVerdict, NamedCost, Seeing};
+use lookaside_techniques::{Analysis, HugePageVerdict, NamedCost, Remedy, Seeing};
 
 use super::remedies;
 use super::seeing::{command, is_sampled, sampled_seconds};
 use super::totals::{name, near, share, Savings, Totals};
+use super::verdict::sentence;
 
 /// Rows of each list of a card.
 const TOP: usize = 4;
+/// The share of translation cycles from which on a remedy stands in the card: a tenth of a percent, rounded.
+const LEAST_SAVED: f64 = 0.0005;
 
 /// The cost, its main cause, its best remedy.
 pub fn answer(analysis: &Analysis, document: &mut Document) {
@@ -44,7 +47,7 @@ fn exact(analysis: &Analysis, document: &mut Document) {
         if saved > 0.0 {
             let saves = format!(" would save {}{} of it.", near(best), num::percent(saved));
             let space = if rest.is_empty() { "" } else { " " };
-            rest = rest.plain(space).strong(&best.what).plain(saves);
+            rest = rest.plain(space).strong(sentence(&best.what)).plain(saves);
         }
     }
     if !rest.is_empty() {
@@ -62,12 +65,13 @@ fn nothing_to_gain(analysis: &Analysis) -> &'static str {
 
 fn sampled(analysis: &Analysis, period_ns: u64, samples: u64, document: &mut Document) {
     if samples == 0 {
-        let words = "No sample was taken: the program used too little time to say anything of it.";
+        let words = "No sample was taken: the program used too little CPU time.";
         document.answer(RichText::painted(Paint::Warn, words));
     } else {
         let time = num::seconds(sampled_seconds(samples, period_ns));
         let words = format!(
-            "ESTIMATE of where {time} of the program's time went; shares are of all samples: time, not translation alone."
+            "ESTIMATE of where {time} of the program's time went; shares are of all samples: time, not translation \
+             alone."
         );
         document.answer(RichText::painted(Paint::Warn, words));
         document.answer(match dearest(analysis) {
@@ -82,7 +86,9 @@ fn sampled(analysis: &Analysis, period_ns: u64, samples: u64, document: &mut Doc
 }
 
 fn exact_command(analysis: &Analysis) -> String {
-    format!("lookaside analyze --exact -- {}", command(analysis))
+    // A process that was there already can't be run again by its number.
+    let is_process = analysis.command.first().is_some_and(|word| word.starts_with("process "));
+    format!("lookaside analyze --exact {}", if is_process { "CMD".into() } else { command(analysis) })
 }
 
 /// The row that costs most: an object, else a region, else a function.
@@ -164,7 +170,7 @@ fn helps(analysis: &Analysis) -> Card {
             RichText::from("Samples cannot tell. To have it computed: ").code(exact_command(analysis))
         }
         true if Totals::of(analysis).worth_it() => "Nothing was computed; the notes say why.".into(),
-        true => "Nothing has to: there is next to no cost to save.".into(),
+        true => "Nothing is needed: translation costs next to nothing.".into(),
         false => {
             let estimate = if is_sampled(analysis) { "Estimate. " } else { "" };
             let words = format!("{estimate}Saved translation cycles; each computed by running the model again.");
@@ -172,8 +178,11 @@ fn helps(analysis: &Analysis) -> Card {
         }
     };
     let totals = Totals::of(analysis);
-    let items = analysis.remedies.iter().take(TOP).map(|remedy| {
-        let saved = Savings::of(remedy, &totals).of_translation;
+    // What saves nothing that a figure shows is in the table alone.
+    let saved = |remedy: &Remedy| Savings::of(remedy, &totals).of_translation;
+    let helping = analysis.remedies.iter().filter(|remedy| saved(remedy) >= LEAST_SAVED);
+    let items = helping.take(TOP).map(|remedy| {
+        let saved = saved(remedy);
         CardItem {
             label: remedy.what.clone(),
             value: format!("{}{}", near(remedy), num::percent(saved)),

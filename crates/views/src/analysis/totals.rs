@@ -73,8 +73,8 @@ pub fn share(analysis: &Analysis, row: &NamedCost) -> f64 {
 pub struct Savings {
     /// Of translation cycles, 1 = all; negative = it costs.
     pub of_translation: f64,
-    /// The ends of its 95 % interval, the lower first; `None` = there is none: the run was computed whole, or it can't be
-    /// told.
+    /// The ends of its 95 % interval, the lower first; `None` = there is none: the run was computed whole, or it can't
+    /// be told.
     pub interval: Option<[f64; 2]>,
     /// Of all modelled cycles: what translation is of them, times the saving of translation cycles. One scale, whatever
     /// part of the run the row was computed over.

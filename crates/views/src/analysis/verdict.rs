@@ -1,7 +1,7 @@
 //! The first line: what huge pages gain, what to do, and what would prove it.
 
 use lookaside_report::{num, Document, Paint, RichText};
-use lookaside_techniques::huge_gain::TimeRatio;
+use lookaside_techniques::huge_gain::{MeasuredGain, TimeRatio};
 use lookaside_techniques::{Analysis, HugePageVerdict, RemedyKind};
 
 /// Rounds of `--measure` without a number, and one that doesn't count.
@@ -16,13 +16,10 @@ const TOLD: f64 = 0.01;
 pub fn answer(analysis: &Analysis, document: &mut Document) {
     let gain = &analysis.huge_gain;
     let Some(verdict) = &gain.verdict else { return };
-    let measured = gain.measured.and_then(|measured| measured.user.or(measured.wall));
+    let measured = gain.measured.as_ref().and_then(JudgedTime::of);
     let foretold = foretold(verdict);
     let mut line = match (&measured, verdict) {
-        (Some(time), _) => {
-            RichText::painted(measured_paint(time), format!("Huge pages: {}, measured", change(time.ratio)))
-                .plain(format!(" ({}); predicted: {foretold}.", interval(time.low, time.high)))
-        }
+        (Some(measured), _) => measured.line().plain(format!("; predicted: {foretold}.")),
         (None, HugePageVerdict::Unknown { why }) => {
             RichText::painted(Paint::Warn, "Huge pages: can't tell.").plain(format!(" {}.", sentence(why)))
         }
@@ -33,14 +30,60 @@ pub fn answer(analysis: &Analysis, document: &mut Document) {
             RichText::painted(paint, format!("Huge pages: {foretold}")).plain(parts)
         }
     };
-    let helps = measured.map_or_else(|| is_faster(verdict), |time| time.significant && time.ratio > 1.0);
+    let helps = measured.as_ref().map_or_else(|| is_faster(verdict), JudgedTime::is_gain);
     if let (true, Some(how)) = (helps, how(analysis)) {
         line = line.plain(format!(" Do: {how}."));
     }
-    if let (None, Some(seconds)) = (measured, measuring_seconds(analysis)) {
-        line = line.plain(format!(" --measure proves it in about {}.", num::seconds(seconds)));
+    if let (None, Some(seconds)) = (&measured, measuring_seconds(analysis)) {
+        line = line.plain(format!(" --measure checks it in {} more.", about(seconds)));
     }
     document.answer(line);
+}
+
+/// What was measured: the time that is judged, and what is left of it from start to end.
+struct JudgedTime {
+    judged: TimeRatio,
+    /// Of what the judged time is.
+    of: &'static str,
+    /// Where the judged one is another.
+    whole: Option<TimeRatio>,
+}
+
+impl JudgedTime {
+    /// User time is judged, as it is what the prediction is of; without it, the time from start to end.
+    fn of(times: &MeasuredGain) -> Option<Self> {
+        match (times.user, times.wall) {
+            (Some(judged), whole) => Some(Self { judged, of: "in user mode", whole }),
+            (None, Some(judged)) => Some(Self { judged, of: "from start to end", whole: None }),
+            (None, None) => None,
+        }
+    }
+
+    /// Without a full stop.
+    fn line(&self) -> RichText {
+        let Self { judged, of, whole } = self;
+        let gained = |time: &TimeRatio| match time.significant {
+            true => format!("{} ({})", change(time.ratio), interval(time.low, time.high)),
+            false => format!("no significant difference ({})", interval(time.low, time.high)),
+        };
+        let rest = whole.as_ref().map_or_else(String::new, |whole| format!("; from start to end {}", gained(whole)));
+        let line = RichText::painted(measured_paint(judged), format!("Huge pages: {} {of}", change(judged.ratio)));
+        line.plain(format!(" ({}){rest}, measured", interval(judged.low, judged.high)))
+    }
+
+    /// A gain that is not lost again from start to end.
+    fn is_gain(&self) -> bool {
+        self.judged.significant && self.judged.ratio > 1.0 && self.whole.is_none_or(|whole| whole.ratio > 1.0)
+    }
+}
+
+/// Seconds as a person says them: `27 s`, `3 min`.
+fn about(seconds: f64) -> String {
+    match seconds {
+        ..10.0 => num::seconds(seconds),
+        ..120.0 => format!("about {seconds:.0} s"),
+        _ => format!("about {:.0} min", seconds / 60.0),
+    }
 }
 
 /// The prediction in words, without a full stop.
@@ -108,12 +151,12 @@ fn page_faults(analysis: &Analysis) -> String {
     let amount = |seconds: f64| num::seconds(seconds.abs());
     match (counts(saved.best.abs()), counts(-saved.least)) {
         (_, true) if saved.best > 0.0 => format!(
-            "; page faults {} less, or {} more if the host must find the memory",
+            "; page faults take {} less, or {} more if the host must first supply the memory",
             amount(saved.best),
             amount(saved.least)
         ),
-        (_, true) => format!("; page faults {} to {} more", amount(saved.best), amount(saved.least)),
-        (true, _) => format!("; page faults {} less", amount(saved.best)),
+        (_, true) => format!("; page faults take {} to {} more", amount(saved.best), amount(saved.least)),
+        (true, _) => format!("; page faults take {} less", amount(saved.best)),
         _ => String::new(),
     }
 }
@@ -136,8 +179,8 @@ fn measuring_seconds(analysis: &Analysis) -> Option<f64> {
     worth.then_some(seconds)
 }
 
-/// A reason as a sentence.
-fn sentence(why: &str) -> String {
+/// Words as a sentence begins.
+pub fn sentence(why: &str) -> String {
     let mut letters = why.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -145,6 +188,36 @@ fn sentence(why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn time(ratio: f64, low: f64, high: f64, significant: bool) -> Option<TimeRatio> {
+        Some(TimeRatio { base_seconds: ratio, huge_seconds: 1.0, ratio, low, high, significant })
+    }
+
+    fn measured(user: Option<TimeRatio>, wall: Option<TimeRatio>) -> (String, bool) {
+        let times = MeasuredGain { rounds: 10, cpu: None, user, wall, huge_share: None };
+        let measured = JudgedTime::of(&times).expect("a time");
+        (measured.line().pieces().iter().map(|(_, part)| part.as_str()).collect(), measured.is_gain())
+    }
+
+    #[test]
+    fn a_gain_that_is_lost_from_start_to_end_is_no_advice() {
+        let user = time(1.386, 1.31, 1.52, true);
+        let lost = "Huge pages: 39 % faster in user mode (31 to 52 %); from start to end no significant difference \
+                    (−16 to 44 %), measured";
+        assert_eq!(measured(user, time(0.95, 0.845, 1.436, false)), (lost.into(), false));
+        let kept = "Huge pages: 39 % faster in user mode (31 to 52 %); from start to end 20 % faster (11 to 30 %), \
+                    measured";
+        assert_eq!(measured(user, time(1.2, 1.11, 1.3, true)), (kept.into(), true));
+        let alone = "Huge pages: 39 % faster in user mode (31 to 52 %), measured";
+        assert_eq!(measured(user, None), (alone.into(), true));
+        let whole = "Huge pages: 10 % slower from start to end (−12 to −8 %), measured";
+        assert_eq!(measured(None, time(0.9, 0.88, 0.92, true)), (whole.into(), false));
+    }
+
+    #[test]
+    fn times_are_as_long_as_people_say() {
+        assert_eq!([4.5, 27.04, 150.0].map(about), ["4.50\u{a0}s", "about 27 s", "about 2 min"]);
+    }
 
     #[test]
     fn percentages_read_as_people_say_them() {

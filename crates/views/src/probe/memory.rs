@@ -96,7 +96,7 @@ pub(super) fn walks(report: &ProbeReport) -> Vec<Fact> {
                 followed(said(&walk.cycles, cycles), ", leaf entries in ", walk.place.to_string().into()),
             ));
         }
-        facts.push(fact("of it before the leaf", said(&found.base_cycles, cycles)));
+        facts.push(fact("of this, before the leaf", said(&found.base_cycles, cycles)));
         let level = said(&found.first_cache_level, |level| format!("reads from data cache {level} on"));
         facts.push(fact("the walker", level));
     }

@@ -20,7 +20,7 @@ pub(super) fn facts(report: &ProbeReport) -> Vec<Fact> {
         facts.push(fact("reads, page faults", said(&found.costs, |_| String::new())));
     }
     facts.extend(
-        found.stream_cpu.map(|cpu| fact("a stream", format!("CPU {cpu} reads memory in a row meanwhile").into())),
+        found.stream_cpu.map(|cpu| fact("a stream", format!("CPU {cpu} reads memory sequentially meanwhile").into())),
     );
     facts.extend(found.absent.iter().map(|absent| fact(absent.what.clone(), format!("none: {}", absent.why).into())));
     facts

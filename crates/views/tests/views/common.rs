@@ -380,8 +380,8 @@ fn without_gain() -> Analysis {
         ],
         remedies: vec![
             remedy(RemedyKind::HugeEverywhere, "huge pages everywhere", 0.061, 1_400_000, "glibc: GLIBC_TUNABLES=glibc.malloc.hugetlb=1; or echo always > /sys/kernel/mm/transparent_hugepage/enabled", "memory bloat and fault cost are not counted", 1.0),
-            remedy(RemedyKind::HugeWhereHot, "huge pages for the 1076 best windows", 0.12, 9_800_000, "lookaside run --hugepages=auto:1076 -- CMD; or madvise(MADV_HUGEPAGE) on build_table (join.c:88) and read_rows (csv.c:203)", "", 1.0),
-            remedy(RemedyKind::WalksHitLastCache, "walks that always hit the l3", 0.71, 160_260_000, "a baker on another core (lookaside run --bake)", "best case: no cost of the helper", 1.0),
+            remedy(RemedyKind::HugeWhereHot, "huge pages for the 1076 best windows", 0.12, 9_800_000, "lookaside hugepages run --budget 1076 CMD; or madvise(MADV_HUGEPAGE) on build_table (join.c:88) and read_rows (csv.c:203)", "", 1.0),
+            remedy(RemedyKind::WalksHitLastCache, "walks that always hit the l3", 0.71, 160_260_000, "a baker on another core (lookaside bake run)", "best case: no cost of the helper", 1.0),
             remedy(RemedyKind::LargerTlb, "twice the STLB (l2-a, l2-b: 1024 → 2048 entries each)", 0.83, 121_000_000, "", "other hardware", 0.62),
             remedy(RemedyKind::LockedPages, "the 8 best pages locked", 0.998, 160_000_000, "", "golden-cove has no lockable entries", 0.62),
         ],

@@ -80,12 +80,22 @@ fn the_verdict_says_what_is_significant_and_what_is_not() {
         assert!(said.contains(part), "{part:?} is not in {said:?}");
     }
     let few = comparison::verdict(&comparison_of("wall time", &three(4)));
-    assert!(few.contains("Nothing is significant with fewer than 5 rounds") && !few.contains("interval"), "{few}");
+    assert!(few.contains("nothing is significant with fewer than 5 rounds") && !few.contains("interval"), "{few}");
     let user = comparison::verdict(&comparison_of("user time", &three(5)));
     assert!(user.contains("thp's user time is base's ÷ 2.000"), "{user}");
     // Of a number of the program it is not known which side is good.
     let number = comparison::verdict(&comparison_of("rate: (.*)", &three(5)));
     assert!(number.contains("thp gives 0.500× base's number"), "{number}");
+}
+
+#[test]
+fn a_control_that_differs_is_a_warning_and_no_praise() {
+    let runs = |seconds: f64| (0..9).map(|i| seconds + f64::from(i) / 1000.0).collect::<Vec<_>>();
+    let said = comparison::verdict(&comparison_of("wall time", &[("base", runs(2.0)), ("nothp", runs(1.8))]));
+    assert!(said.starts_with("the control nothp differs from base, too (1.1"), "{said}");
+    assert!(said.contains("distrust differences that small") && !said.contains("as fast"), "{said}");
+    let same = comparison::verdict(&comparison_of("wall time", &[("base", runs(2.0)), ("nothp", runs(2.0))]));
+    assert!(same.contains("nothp makes no significant difference"), "{same}");
 }
 
 #[test]

@@ -13,11 +13,11 @@ fn labels(report: &str) -> BTreeSet<&str> {
 /// The book's report is of a real run, with figures that no other run has; its lines are those that are printed today.
 #[test]
 fn the_report_in_the_book_has_the_lines_that_are_printed() {
-    let book = include_str!("../../../../docs/analyze.md");
+    let book = include_str!("../../../../docs/reference/analyze-report.md");
     let report =
         book.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a report in the book");
     let printed = labels(include_str!("../golden/exact-100.txt"));
     let shown = labels(report);
     assert!(shown.len() >= 8, "{shown:?}");
-    assert!(shown.is_subset(&printed), "docs/analyze.md shows {shown:?}, exact-100.txt {printed:?}");
+    assert!(shown.is_subset(&printed), "docs/reference/analyze-report.md shows {shown:?}, exact-100.txt {printed:?}");
 }

@@ -64,7 +64,7 @@ fn flat(applied: &PromotionReport) -> String {
 
 #[test]
 fn windows_their_samples_and_outcomes_are_told() {
-    let why = "no 2 MiB of memory in a row are free".to_string();
+    let why = "no 2 MiB block of memory is free".to_string();
     let refused = Some(CollapseResult::Refused { nanos: 9_000_000, errno: 12, why });
     let gone = WindowRow { huge_at_end: Some(false), ..row(5, 50, collapsed(800_000)) };
     let applied = applied(vec![row(1, 400, collapsed(1_500_000)), row(3, 200, refused), gone]);
@@ -72,12 +72,14 @@ fn windows_their_samples_and_outcomes_are_told() {
     for part in [
         "(7) Made 2 of 3 chosen windows huge (45.0 % of samples) from outside; 1 MiB more in memory.",
         "watched 5.0 s, 1,000 samples of data addresses",
-        "samples 80.0 % in private anonymous memory in small pages, 6.0 % in files, 4.0 % in locked memory, 10.0 % without an address",
+        "samples 80.0 % in private anonymous memory in small pages, 6.0 % in files, 4.0 % in locked memory, 10.0 % \
+         without an address",
         // Half of the 80 % that could be chosen.
-        "chosen 3 of 256 windows (6 MiB), budget 4: 65.0 % of samples (cross-validated: 40.0 %); no other window has samples",
+        "chosen 3 of 256 windows (6 MiB), budget 4: 65.0 % of samples (cross-validated: 40.0 %); no other window \
+         has samples",
         "0x700000200000 [heap] 400 40.0 % 512 1.50 huge",
         "refused (ENOMEM): no 2 MiB",
-        "split or gone again",
+        "made huge, then split or freed",
         "The longest call took 9.00 ms",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
@@ -148,12 +150,13 @@ fn a_run_is_summed_up_in_a_line_and_one_for_each_refusal() {
     let text = summary(&followed).replace('\u{a0}', " ");
     assert_eq!(
         text,
-        "lookaside: huge pages: 60 made, 58 in use at the last look, budget 64; 3 choices by 5,812 samples, 74.0 % of the last of them in \
-         huge pages; 3 MiB more in memory; longest call 2.10 ms; from inside (no right to do it from outside)\n\
+        "lookaside: huge pages: 60 made, 58 in use when last checked, budget 64; 3 choices by 5,812 samples, 74.0 % \
+         of the last samples in huge pages; 3 MiB more in memory; longest call 2.10 ms; from inside (no permission \
+         from outside)\n\
          lookaside:   2 refused: fragmented\n\
          lookaside:   process 9: switched off\n"
     );
-    assert!(summary(&PromotionSummary::default()).contains("nothing was looked at closer"));
+    assert!(summary(&PromotionSummary::default()).contains("no process was sampled"));
 }
 
 #[test]
@@ -172,7 +175,8 @@ fn regions_that_are_not_as_planned_are_named() {
     };
     assert_eq!(
         planned(&done).replace('\u{a0}', " "),
-        "lookaside: huge pages: 3 of 5 windows found of the plan made; 1 MiB more in memory; longest call 1.50 ms; from outside\n\
+        "lookaside: huge pages: 3 of 5 windows found of the plan made; 1 MiB more in memory; longest call 1.50 ms; \
+         from outside\n\
          lookaside:   not as planned: table at 0x4000: the program has 0 regions\n\
          lookaside:   1 refused: fragmented\n\
          lookaside:   1 had nothing in memory, or were still being filled\n"

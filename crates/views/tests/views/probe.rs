@@ -97,7 +97,7 @@ fn values_and_reasons_are_told() {
     let expected = "\
 Translation hardware as measured: CPU 3
 Beware: little memory.
-Cut short: no time left. This is what was known until then.
+Cut short: no time left. This is what was known by then.
 2 values not determined.
 method  9 measurements, 1.250 core cycles a timer tick, seed 7
 

@@ -12,8 +12,8 @@ pub fn file(name: &str) -> String {
     format!("{}.json", name.replace('/', "-"))
 }
 
-/// Asserts that each of these schemas (name, text) stands in the folder. Those that don't are left in the build's folder, to
-/// be copied from there.
+/// Asserts that each of these schemas (name, text) stands in the folder. Those that don't are left in the build's
+/// folder, to be copied from there.
 pub fn assert_current(schemas: Vec<(&str, String)>) {
     let mut changed = Vec::new();
     for (name, schema) in schemas {

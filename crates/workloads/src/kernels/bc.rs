@@ -1,5 +1,5 @@
-//! Betweenness centrality by Brandes (2001), of paths from a few sources, as GAPBS's BC: a breadth-first search that counts
-//! shortest paths, and its reverse, which sums up what depends on each vertex.
+//! Betweenness centrality by Brandes (2001), of paths from a few sources, as GAPBS's BC: a breadth-first search that
+//! counts shortest paths, and its reverse, which sums up what depends on each vertex.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! Simulated annealing of a netlist's placement, as PARSEC's canneal: two elements change places where that makes the wires
-//! shorter or, at a temperature, not much longer.
+//! Simulated annealing of a netlist's placement, as PARSEC's canneal: two elements change places where that makes the
+//! wires shorter or, at a temperature, not much longer.
 
 use std::io;
 
@@ -86,8 +86,8 @@ pub(super) struct Canneal {
 }
 
 impl Canneal {
-    /// Each element drives five others, drawn by five permutations, and is driven by five; the locations are the cells of the
-    /// least square, in random order.
+    /// Each element drives five others, drawn by five permutations, and is driven by five; the locations are the cells
+    /// of the least square, in random order.
     pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
         let each = size_of::<Element>() as u64 + 2 * NETS * 4 + size_of::<Location>() as u64;
         let elements = (spec.bytes / each).max(2);
@@ -128,8 +128,8 @@ impl Canneal {
         Ok(anneal)
     }
 
-    /// What the wires of `element` (number `i`, in a register), but for those to `but`, would be longer if it went from one
-    /// place to another.
+    /// What the wires of `element` (number `i`, in a register), but for those to `but`, would be longer if it went from
+    /// one place to another.
     #[inline(always)]
     fn longer(
         &self,
@@ -152,7 +152,8 @@ impl Canneal {
     }
 }
 
-/// e^-x for x of at least 0, to 8 digits, by the same operations on every machine: the system's own differ in the last bit.
+/// e^-x for x of at least 0, to 8 digits, by the same operations on every machine: the system's own differ in the last
+/// bit.
 fn exp_of_minus(x: f64) -> f64 {
     if x > 40.0 {
         return 0.0; // below 2^-53, the finest that is drawn

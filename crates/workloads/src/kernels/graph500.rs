@@ -1,5 +1,5 @@
-//! Breadth-first search over linked lists of edges, as Graph500's list-based version searches: each edge is in the lists of
-//! both its ends, so that most steps along a list are TLB misses.
+//! Breadth-first search over linked lists of edges, as Graph500's list-based version searches: each edge is in the
+//! lists of both its ends, so that most steps along a list are TLB misses.
 
 use std::io;
 

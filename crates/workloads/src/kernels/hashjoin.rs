@@ -51,8 +51,8 @@ pub(super) struct HashJoin {
 }
 
 impl HashJoin {
-    /// At least one inner row a bucket, 2.24 at most. Keys of both tables are drawn evenly from as many as there are inner rows: on average
-    /// an outer row matches one inner row.
+    /// At least one inner row a bucket, 2.24 at most. Keys of both tables are drawn evenly from as many as there are
+    /// inner rows: on average an outer row matches one inner row.
     pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
         let (row, word) = (size_of::<BuildRow>() as u64, size_of::<u64>() as u64);
         // At one row a bucket: what a bucket, its row and its share of an outer row take.

@@ -1,5 +1,5 @@
-//! Sparse linear classification by dual coordinate descent: LIBLINEAR's solver 1, for the L2-regularised L2-loss support vector
-//! machine (Hsieh et al. 2008, Algorithm 1), without shrinking.
+//! Sparse linear classification by dual coordinate descent: LIBLINEAR's solver 1, for the L2-regularised L2-loss
+//! support vector machine (Hsieh et al. 2008, Algorithm 1), without shrinking.
 
 use std::io;
 
@@ -65,8 +65,8 @@ pub(super) struct LibLinear {
 }
 
 impl LibLinear {
-    /// An even number of rows, with 28 features on average, of 4096; values even in -1 to 1; labels of a hidden plane, one in ten
-    /// wrong.
+    /// An even number of rows, with 28 features on average, of 4096; values even in -1 to 1; labels of a hidden plane,
+    /// one in ten wrong.
     pub(super) fn new(spec: &WorkloadSpec) -> io::Result<Self> {
         let row = (ROW_FEATURES + 1) * size_of::<Node>() as u64 + 4 * 8 + 4;
         let rows = (spec.bytes.saturating_sub(FEATURES * 8) / row).max(2) & !1;

@@ -1,6 +1,7 @@
 //! The workloads of PT-Baker's evaluation (Chatzopoulos 2024, section 5.2), and random reads.
 //!
-//! Each is one algorithm over [`crate::memory::Array`]s, which natively are slices and in a stream tell what is done to them.
+//! Each is one algorithm over [`crate::memory::Array`]s, which natively are slices and in a stream tell what is done to
+//! them.
 
 mod bc;
 mod canneal;

@@ -49,8 +49,8 @@ pub struct Round {
 }
 
 impl RingPoint {
-    /// Whether the rounds tell what a switch takes: it takes some time, so where the interval reaches 0 they tell what else
-    /// ran.
+    /// Whether the rounds tell what a switch takes: it takes some time, so where the interval reaches 0 they tell what
+    /// else ran.
     pub fn is_told(&self) -> bool {
         self.switch_ns.low > 0.0
     }
@@ -88,8 +88,8 @@ pub struct Contrast {
     pub of_pages_significant: bool,
 }
 
-/// All rings of complete rounds; `samples` are those of each case, by round. Processes are held against threads where both
-/// tell what a switch takes.
+/// All rings of complete rounds; `samples` are those of each case, by round. Processes are held against threads where
+/// both tell what a switch takes.
 pub(super) fn judge(cases: &[RingCase], samples: &[Vec<RingSample>], seed: u64) -> (Vec<RingPoint>, Vec<Contrast>) {
     let all: Vec<NetSwitches> = cases
         .iter()

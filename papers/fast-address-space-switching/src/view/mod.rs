@@ -127,7 +127,7 @@ fn keys(report: &SwitchReport) -> String {
         None => "compartments of one process take part, in base pages; a switch is a leave and an enter by one \
             thread"
             .into(),
-        Some(why) => format!("compartments are left out: {why}"),
+        Some(why) => why.clone(),
     }
 }
 

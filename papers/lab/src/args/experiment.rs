@@ -68,7 +68,7 @@ pub struct Switch {
 pub enum PagesArg {
     /// By the plan, one task at a time: what the system takes
     Alone,
-    /// In sets by `lookaside plan color`
+    /// In sets by `lookaside color plan`
     Planned,
     /// All tasks in the same sets, as few as hold the pages of one
     SameSets,

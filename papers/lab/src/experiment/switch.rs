@@ -12,8 +12,8 @@ use lookaside_report::json;
 
 use crate::args::experiment::Switch;
 
-/// Measures, prints, writes. Exit code 1 where it broke off, no round was complete in time, or so much else ran that the
-/// rounds tell nothing; 128 + the signal where it was interrupted.
+/// Measures, prints, writes. Exit code 1 where it broke off, no round was complete in time, or so much else ran that
+/// the rounds tell nothing; 128 + the signal where it was interrupted.
 pub fn run(args: &Switch) -> Result<u8, Failure> {
     // Bad input is found before anything takes time.
     args.output.check()?;

@@ -18,9 +18,9 @@ pub(super) struct PaperProgram {
     pub(super) name: &'static str,
     /// Table 5.2.
     gigabytes: f64,
-    /// Instructions for each access, the access included. Counted by callgrind in the optimised build's native run of 4 MiB
-    /// (`valgrind --tool=callgrind lookaside workload NAME --size 4M --rounds N`): those of six rounds less those of two,
-    /// over as much of the accesses that `--record` writes.
+    /// Instructions for each access, the access included. Counted by callgrind in the optimised build's native run of 4
+    /// MiB (`valgrind --tool=callgrind lookaside lab workload NAME --size 4M --rounds N`): those of six rounds less
+    /// those of two, over as much of the accesses that `--record` writes.
     pub(super) instructions_per_access: f64,
     /// Accesses before those that are run, at 1/16: what comes first is not like the rest.
     skipped: u64,

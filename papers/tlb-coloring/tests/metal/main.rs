@@ -93,7 +93,7 @@ fn looking_ends_and_leaves_the_rest_its_time() {
     let setting = Setting { search: Duration::ZERO, ..setting() };
     let (found, levels) = measured(&PAPER, &mut metal, &setting, &|| None, &mut |_| ());
     assert_eq!((found.halted, levels.len()), (None, 1));
-    assert!(found.rows.iter().all(|row| row.note.contains("its share of the time, 0.0 s, is used up")));
+    assert!(found.rows.iter().all(|row| row.note.contains("stopped at its time limit, 0.0 s")));
 }
 
 #[test]

@@ -19,7 +19,7 @@ pub(super) fn assumptions() -> Vec<String> {
         "hits' cycles of preset cortex-a7, LPDDR2's refresh (117 cycles every 3510, at a random time), two other pages of the address space, 16 \
          cycles to compute the addresses of two descriptors and 8 to store an entry; the prefetcher sees table walks' second level, and fetches one stride ahead"
             .into(),
-        "gem5's software is counted in instructions of listings (papers/tlb-migration/README.md); an instruction takes its fetch of 2 cycles and one more; the clock is gem5's \
+        "gem5's software is counted in instructions of listings (docs/explanation/migration.md); an instruction takes its fetch of 2 cycles and one more; the clock is gem5's \
          timer of 39.7 ns, read at a random time"
             .into(),
         "beyond the paper: cjpeg, djpeg and troff as recorded on ARM. Their recordings are of pages: of a visit to a page only the first line goes to the caches. Left \

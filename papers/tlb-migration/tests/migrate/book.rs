@@ -1,10 +1,10 @@
-//! README.md against the tables.
+//! docs/reference/tlb-interfaces.md against the tables.
 
 use lookaside_tlb_migration::layout::RegisterLayout;
 use lookaside_tlb_migration::packed_diagram;
 use lookaside_tlb_migration::tables::*;
 
-const BOOK: &str = include_str!("../../README.md");
+const BOOK: &str = include_str!("../../../../docs/reference/tlb-interfaces.md");
 
 /// The section of a layout, as the book has it.
 fn section<F: Copy + PartialEq>(layout: &RegisterLayout<F>) -> String {
@@ -29,7 +29,7 @@ fn the_book_s_diagrams_are_the_tables() {
         format!("```text\n{}```\n", packed_diagram()),
     ];
     for section in &sections {
-        assert!(BOOK.contains(section), "README.md lacks\n{section}");
+        assert!(BOOK.contains(section), "tlb-interfaces.md lacks\n{section}");
     }
-    assert_eq!(BOOK.matches("```text\n").count(), sections.len(), "README.md has a diagram of no table");
+    assert_eq!(BOOK.matches("```text\n").count(), sections.len(), "tlb-interfaces.md has a diagram of no table");
 }

@@ -89,8 +89,7 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
     let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let source = WireReader::new(File::from(reader), wire::info(request, "qemu", words), request.filter_unified);
     let mut notes = vec![
-        "accesses of the kernel within system calls are not seen; programs that this one executes run unrecorded"
-            .into(),
+        "the kernel's accesses in system calls are not recorded; programs that this one executes run unrecorded".into(),
         "heap allocations can't be told apart".into(),
     ];
     notes.extend(unkept);
@@ -278,3 +277,6 @@ impl BuildRecipe for QemuPlugin {
         build_cache::compile(&mut command, folder, "the plugin does not build")
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -122,3 +122,102 @@ impl AccessResolver {
         self.accesses_outside_files.entry((process, ip)).or_insert_with(new).clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lookaside_trace::MapSource;
+
+    use super::super::perf_record::Registers;
+    use super::*;
+
+    const RCX: usize = 1;
+    const RBX: usize = 3;
+    const RDI: usize = 7;
+    /// Where the accessing instructions end in the code below.
+    const END: usize = 300;
+
+    /// Code that does nothing but these instructions.
+    fn code_with(instructions: &[u8]) -> Vec<u8> {
+        let mut code = vec![0x90; 600];
+        code[END - instructions.len()..END].copy_from_slice(instructions);
+        code
+    }
+
+    fn address_of(code: &[u8]) -> u64 {
+        code.as_ptr() as u64
+    }
+
+    /// A sample of our own process.
+    fn sample(ip: u64, registers: &[(usize, u64)]) -> ClockSample {
+        let mut all = Registers::default();
+        registers.iter().for_each(|&(number, value)| all.general[number] = value);
+        ClockSample { process: std::process::id(), thread: 1, ip, registers: Some(all) }
+    }
+
+    #[test]
+    fn an_access_is_found_in_generated_code() {
+        let code = code_with(&[0x48, 0x8b, 0x43, 0x08]); // mov rax,[rbx+8]
+        let ip = address_of(&code) + END as u64;
+        let mut resolver = AccessResolver::new();
+        let load = |addr| SampledAccess { kind: Kind::Load, addr, size: 8, ip: ip - 4 };
+        for addr in [0x7000_1000, 4096, (1 << 56) - 1] {
+            assert_eq!(resolver.resolve(&sample(ip, &[(RBX, addr - 8)])), load(addr));
+        }
+        // Where no user's data can lie the address is wrong, whyever.
+        for addr in [4095, 1 << 56, u64::MAX] {
+            assert_eq!(resolver.resolve(&sample(ip, &[(RBX, addr - 8)])), load(0));
+        }
+        let unknown = |ip| SampledAccess { kind: Kind::Load, addr: 0, size: 0, ip };
+        assert_eq!(resolver.resolve(&ClockSample { registers: None, ..sample(ip, &[]) }), unknown(ip));
+        assert_eq!(resolver.resolve(&sample(ip - 4, &[])), unknown(ip - 4), "after an instruction of no access");
+        assert_eq!(resolver.resolve(&sample(64, &[])), unknown(64), "in no memory");
+    }
+
+    #[test]
+    fn an_address_from_memory_is_told_only_if_it_holds_what_was_loaded() {
+        // mov rcx,[rdi+8]; mov rcx,[rcx+16]
+        let code = code_with(&[0x48, 0x8b, 0x4f, 0x08, 0x48, 0x8b, 0x49, 0x10]);
+        let ip = address_of(&code) + END as u64;
+        let second = [0, 0, 0x1234_5678_9abc];
+        let first = [0, &raw const second as u64];
+        let mut resolver = AccessResolver::new();
+        let mut addr = |loaded| {
+            let access = resolver.resolve(&sample(ip, &[(RDI, &raw const first as u64), (RCX, loaded)]));
+            assert_eq!((access.kind, access.size, access.ip), (Kind::Load, 8, ip - 4));
+            access.addr
+        };
+        assert_eq!(addr(second[2]), &raw const second[2] as u64);
+        assert_eq!((addr(second[2] + 1), addr(0)), (0, 0));
+    }
+
+    #[test]
+    fn generated_code_is_decoded_anew_after_4096_samples() {
+        let mut code = code_with(&[0x48, 0x8b, 0x43, 0x08]);
+        let ip = address_of(&code) + END as u64;
+        let mut resolver = AccessResolver::new();
+        let mut addr = || resolver.resolve(&sample(ip, &[(RBX, 0x10_0000)])).addr;
+        assert_eq!(addr(), 0x10_0008);
+        code[END - 1] = 0x10;
+        for earlier in 2..4096 {
+            assert_eq!(addr(), 0x10_0008, "{earlier}");
+        }
+        assert_eq!(addr(), 0x10_0010);
+    }
+
+    #[test]
+    fn code_in_a_file_is_read_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("code");
+        std::fs::write(&file, code_with(&[0x48, 0x8b, 0x43, 0x08])).unwrap();
+        let mut resolver = AccessResolver::new();
+        // Where in our own memory there is nothing.
+        let addr = 0x10_0000;
+        let source = MapSource::File { path: file.to_string_lossy().into_owned(), offset: 0 };
+        resolver.observe(std::process::id(), &Event::Map { addr, len: 4096, prot: 5, source, site: 0 });
+        let ip = addr + END as u64;
+        for data in [0x7000_1000, 0x7000_2000] {
+            let access = resolver.resolve(&sample(ip, &[(RBX, data - 8)]));
+            assert_eq!(access, SampledAccess { kind: Kind::Load, addr: data, size: 8, ip: ip - 4 });
+        }
+    }
+}

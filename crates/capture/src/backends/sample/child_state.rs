@@ -24,3 +24,29 @@ pub fn child_state(process: u32) -> ChildState {
         Err(_) => ChildState::Gone,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_child_runs_then_has_ended_and_is_gone_once_waited_for() {
+        for (script, code) in [("exit 3", 3), ("kill -9 $$", 128 + 9)] {
+            let mut child = Command::new("sh").args(["-c", &format!("sleep 0.2; {script}")]).spawn().unwrap();
+            assert_eq!(child_state(child.id()), ChildState::Running);
+            while child_state(child.id()) == ChildState::Running {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            // Looking again changes nothing.
+            for _ in 0..2 {
+                assert_eq!(child_state(child.id()), ChildState::Ended(code), "{script}");
+            }
+            child.wait().unwrap();
+            assert_eq!(child_state(child.id()), ChildState::Gone);
+        }
+        assert_eq!((child_state(0), child_state(u32::MAX)), (ChildState::Gone, ChildState::Gone));
+        assert_eq!(child_state(std::process::id()), ChildState::Gone, "it is no child of ours");
+    }
+}

@@ -254,3 +254,185 @@ impl Collector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use crossbeam_channel::Receiver;
+    use lookaside_trace::{Kind, MapSource};
+
+    use super::super::events::tests::arrived;
+    use super::super::perf_record::tests::{exec_at, lost_at, sample_at};
+    use super::*;
+
+    /// Above the largest pids that Linux gives (2^22): nothing can be read of them.
+    const ONE: u32 = 5_000_001;
+    const OTHER: u32 = 5_000_002;
+
+    fn collector(rings: &[&[Vec<u8>]], sampled: SampledProcess) -> (Collector, Receiver<Block>) {
+        let (sender, blocks) = crossbeam_channel::unbounded();
+        (Collector::new(arrived(rings), sampled, Arc::new(CollectorState::default()), sender), blocks)
+    }
+
+    fn sample(process: u32, thread: u32) -> PerfRecord {
+        PerfRecord::Sample(ClockSample { process, thread, ip: 0, registers: None })
+    }
+
+    fn map(process: u32) -> PerfRecord {
+        let name = "/lib/some".into();
+        PerfRecord::Map { process, thread: process, addr: 0x1000, len: 0x2000, offset: 0x3000, prot: 5, name }
+    }
+
+    fn mapped() -> Event {
+        let source = MapSource::File { path: "/lib/some".into(), offset: 0x3000 };
+        Event::Map { addr: 0x1000, len: 0x2000, prot: 5, source, site: 0 }
+    }
+
+    #[test]
+    fn records_become_blocks_in_order_of_time() {
+        let (early, late) = (sample_at(10, ONE, ONE, 0x100), sample_at(30, ONE, ONE, 0x300));
+        let rings: [&[Vec<u8>]; 2] = [&[late, lost_at(15, 4)], &[exec_at(20, ONE, "program"), early, lost_at(16, 3)]];
+        let (collector, blocks) = collector(&rings, SampledProcess::Child(ONE));
+        let state = Arc::clone(&collector.state);
+        collector.run();
+        let expected = Block {
+            process: ONE,
+            thread: ONE,
+            addr: vec![0, 0],
+            kind: vec![Kind::Load; 2],
+            size: vec![0, 0],
+            ip: vec![0x100, 0x300],
+            events: vec![(1, Event::Exec { path: "program".into() })],
+            ..Block::default()
+        };
+        assert_eq!(blocks.iter().collect::<Vec<_>>(), [expected]);
+        assert_eq!(state.lost.load(Ordering::Relaxed), 7);
+    }
+
+    #[test]
+    fn what_is_gathered_says_whose_maps_to_read_again() {
+        let records = [sample_at(1, ONE, 9, 0), exec_at(2, OTHER, "program"), lost_at(3, 1)];
+        let (mut collector, _blocks) = collector(&[&records], SampledProcess::Child(ONE));
+        collector.gather();
+        assert_eq!(collector.pending.len(), 3);
+        let mut active: Vec<u32> = collector.active.keys().copied().collect();
+        active.sort_unstable();
+        assert_eq!(active, [ONE, OTHER]);
+    }
+
+    #[test]
+    fn an_event_comes_after_what_other_threads_of_its_process_did_before() {
+        let (mut collector, blocks) = collector(&[], SampledProcess::Child(ONE));
+        collector.take(sample(ONE, 1));
+        collector.take(sample(ONE, 2));
+        collector.take(sample(OTHER, 9));
+        collector.take(PerfRecord::Exit { process: ONE, thread: 1 });
+        assert_eq!(blocks.len(), 1, "of the second thread");
+        collector.take(sample(ONE, 2));
+        collector.take(sample(ONE, 1));
+        assert!(collector.send());
+        let seen: Vec<_> =
+            blocks.try_iter().map(|block| (block.process, block.thread, block.len(), block.events)).collect();
+        let exit = vec![(1, Event::ThreadExit { thread: 1 })];
+        assert_eq!(seen, [(ONE, 2, 1, vec![]), (OTHER, 9, 1, vec![]), (ONE, 1, 2, exit), (ONE, 2, 1, vec![])]);
+
+        // Nobody listens: that is seen with the first block that there is.
+        drop(blocks);
+        assert!(collector.send());
+        collector.take(sample(ONE, 1));
+        assert!(!collector.send());
+    }
+
+    #[test]
+    fn a_fork_takes_the_maps_along_and_an_exec_drops_them() {
+        let (mut collector, blocks) = collector(&[], SampledProcess::Child(ONE));
+        let fork = |process, thread| PerfRecord::Fork { process, thread, parent: ONE, parent_thread: ONE };
+        collector.take(map(ONE));
+        collector.take(fork(ONE, 7));
+        collector.take(fork(OTHER, OTHER));
+        collector.take(map(OTHER)); // as it is known
+        collector.take(PerfRecord::Exec { process: OTHER, name: "program".into() });
+        collector.take(map(OTHER));
+        assert!(collector.send());
+        let seen: Vec<_> = blocks.try_iter().map(|block| (block.process, block.thread, block.events)).collect();
+        let of_one = [mapped(), Event::ThreadStart { thread: 7 }, Event::Fork { parent: ONE, child: OTHER }];
+        let of_other = [Event::Exec { path: "program".into() }, mapped()];
+        let at_start = |events: &[Event]| events.iter().map(|event| (0, event.clone())).collect::<Vec<_>>();
+        assert_eq!(seen, [(ONE, ONE, at_start(&of_one)), (OTHER, OTHER, at_start(&of_other))]);
+    }
+
+    #[test]
+    fn what_is_not_settled_yet_waits() {
+        let (mut collector, blocks) = collector(&[], SampledProcess::Child(ONE));
+        for time in [11, 9, 10] {
+            let sample = ClockSample { process: ONE, thread: ONE, ip: time, registers: None };
+            collector.pending.push((time, TimedItem::PerfRecord(PerfRecord::Sample(sample))));
+        }
+        let ips = || blocks.try_iter().map(|block| block.ip).collect::<Vec<_>>();
+        assert!(collector.settle(10));
+        assert_eq!(ips(), [[9]]);
+        assert!(collector.settle(10) && ips().is_empty());
+        assert!(collector.settle(u64::MAX));
+        assert_eq!(ips(), [[10, 11]]);
+        drop(blocks);
+        collector.pending.push((1, TimedItem::PerfRecord(sample(ONE, ONE))));
+        assert!(!collector.settle(10));
+    }
+
+    #[test]
+    fn maps_are_read_again_a_second_later_if_the_process_ran() {
+        let own = std::process::id();
+        let (mut collector, _blocks) = collector(&[], SampledProcess::Attached(own));
+        let listings = |collector: &Collector| -> Vec<u64> {
+            let of_own = |item: &TimedItem| match item {
+                TimedItem::Listing { process, regions } => *process == own && !regions.is_empty(),
+                TimedItem::PerfRecord(_) => false,
+            };
+            collector.pending.iter().filter(|(_, item)| of_own(item)).map(|(time, _)| *time).collect()
+        };
+        // Of a process that ran before there is one from the start.
+        assert_eq!(listings(&collector), [0]);
+        collector.reread(5);
+        assert_eq!(listings(&collector), [0]);
+        for (ran_until_ns, times) in
+            [(5, &[0, 5][..]), (1_000_000_004, &[0, 5]), (1_000_000_005, &[0, 5, 1_000_000_005])]
+        {
+            collector.active.insert(own, true);
+            collector.reread(ran_until_ns);
+            assert_eq!(listings(&collector), times);
+        }
+        collector.reread(u64::MAX / 2);
+        assert_eq!(listings(&collector).len(), 3, "it did not run");
+        // After an exec at once; and of a process that has ended there is none.
+        collector.take(PerfRecord::Exec { process: own, name: String::new() });
+        collector.active.extend([(own, true), (ONE, true)]);
+        collector.reread(1_000_000_006);
+        assert_eq!((listings(&collector).len(), collector.pending.len()), (4, 4));
+    }
+
+    #[test]
+    fn a_childs_end_is_waited_for_and_is_the_last_event() {
+        let mut command = std::process::Command::new("sh");
+        let mut child = command.args(["-c", "read line; exit 3"]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let (mut collector, blocks) = collector(&[], SampledProcess::Child(child.id()));
+        assert!(!collector.may_stop());
+        let mut stdin = child.stdin.take().unwrap();
+        let ending = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(30));
+            stdin.write_all(b"\n").unwrap();
+        });
+        collector.push_exit();
+        ending.join().unwrap();
+        assert!(collector.may_stop() && collector.send());
+        let seen: Vec<_> = blocks.try_iter().map(|block| (block.process, block.events)).collect();
+        assert_eq!(seen, [(child.id(), vec![(0, Event::ProcessExit { code: 3 })])]);
+        child.wait().unwrap();
+
+        // Of one that is not ours nothing is known, and nothing waited for.
+        let (mut attached, blocks) = self::collector(&[], SampledProcess::Attached(ONE));
+        assert!(attached.may_stop());
+        attached.push_exit();
+        assert!(attached.send() && blocks.is_empty());
+    }
+}

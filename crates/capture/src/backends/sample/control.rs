@@ -115,3 +115,52 @@ impl SampledProgram {
 fn lock(state: &Mutex<ChildHandle>) -> MutexGuard<'_, ChildHandle> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// A shell that runs this and has said something.
+    fn running(script: &str) -> SampleControl {
+        let mut command = Command::new("sh");
+        let mut child = command.args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let (pid, program) = (child.id(), SampledProgram::Child(Mutex::new(ChildHandle::Running(child))));
+        SampleControl { pid, program: Arc::new(program), collector: Arc::default() }
+    }
+
+    #[test]
+    fn a_program_that_is_stopped_has_time_to_end() {
+        let control = running("trap 'sleep 0.1; exit 5' TERM; echo; while :; do :; done");
+        assert!(control.program.poll().unwrap().is_none());
+        assert!(!control.collector.stop.load(Ordering::Relaxed));
+        control.stop();
+        control.stop();
+        assert!(control.collector.stop.load(Ordering::Relaxed));
+        // The end is kept.
+        for _ in 0..2 {
+            assert_eq!(control.wait().unwrap(), ChildEnd::Code(5));
+        }
+        assert_eq!(child_state(control.pid()), ChildState::Gone);
+    }
+
+    #[test]
+    fn an_end_by_a_signal_is_told() {
+        assert_eq!(running("echo; kill -9 $$").wait().unwrap(), ChildEnd::Signal(9));
+    }
+
+    #[test]
+    fn a_process_that_is_not_ours_is_let_go() {
+        let mut child = Command::new("sleep").arg("5").spawn().unwrap();
+        let control =
+            SampleControl { pid: child.id(), program: Arc::new(SampledProgram::Attached), collector: Arc::default() };
+        control.stop();
+        assert_eq!((control.pid(), control.wait().unwrap()), (child.id(), ChildEnd::Detached));
+        assert_eq!(child_state(child.id()), ChildState::Running);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -143,13 +143,85 @@ fn online_cpus() -> Vec<u32> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
+    use rustix::pipe::{pipe_with, PipeFlags};
+
+    use super::super::perf_record::tests::{lost_at, record};
+    use super::super::ring::tests::file_with;
     use super::*;
+
+    /// Of nothing that runs any more: these records have arrived, each list in a ring of its own.
+    pub fn arrived(rings: &[&[Vec<u8>]]) -> Events {
+        let ring = |records: &&[Vec<u8>]| {
+            let file = file_with(0, records);
+            let ring = RingBuffer::map(&file).unwrap();
+            (0, file, ring)
+        };
+        Events { rings: rings.iter().map(ring).collect(), others: Vec::new(), alive: vec![false; rings.len()] }
+    }
 
     #[test]
     fn a_process_that_is_not_there_is_an_error() {
         // Above the largest pid that Linux gives (2^22).
         let error = Events::attached(5_000_000, 500_000).err().unwrap();
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+        assert_eq!(threads_of(5_000_000).err().and_then(|error| error.raw_os_error()), Some(libc::ESRCH));
+        assert_eq!(Events::none().opened().err().and_then(|error| error.raw_os_error()), Some(libc::ESRCH));
+    }
+
+    /// The kernel takes no period as long as this (EINVAL), or no event at all.
+    #[test]
+    fn an_event_that_is_refused_is_no_process_that_is_not_there() {
+        let own = std::process::id();
+        for error in [Events::attached(own, 1 << 63).err(), Events::on_exec(own, 1 << 63).err()] {
+            let error = error.unwrap();
+            assert_ne!(error.raw_os_error(), Some(libc::ESRCH), "{error}");
+        }
+    }
+
+    #[test]
+    fn our_threads_and_cpus_are_among_those_found() {
+        let threads = threads_of(std::process::id()).unwrap();
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert!(threads.contains(&own) && threads.contains(&std::process::id()), "{own}: {threads:?}");
+        let online = online_cpus();
+        let allowed = rustix::thread::sched_getaffinity(None).unwrap();
+        assert!((0..1024).filter(|&cpu| allowed.is_set(cpu)).all(|cpu| online.contains(&(cpu as u32))), "{online:?}");
+    }
+
+    #[test]
+    fn records_of_all_rings_are_handed_over_once() {
+        let (one, nonsense, two) = (lost_at(5, 1), record(15, 0, &[1], "", Some(6)), lost_at(4, 2));
+        let mut events = arrived(&[&[one, nonsense], &[two]]);
+        let mut drained = || {
+            let mut records = Vec::new();
+            events.drain(|time, record| records.push((time, record)));
+            records
+        };
+        assert_eq!(drained(), [(5, PerfRecord::Lost { count: 1 }), (4, PerfRecord::Lost { count: 2 })]);
+        assert!(drained().is_empty());
+    }
+
+    /// Pipes in place of events: one that nobody writes to any more is at its end, one that nobody reads has an error.
+    #[test]
+    fn watching_ends_when_all_that_is_watched_has() {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC).unwrap();
+        assert!(!Events::none().wait(Duration::ZERO));
+        let ((read, written), (read_not, to_nobody)) = (pipe(), pipe());
+        let mut events = Events { rings: vec![], others: vec![read.into(), to_nobody.into()], alive: vec![true; 2] };
+        assert!(events.wait(Duration::ZERO));
+        // A process that another test has just forked may have the pipe a moment longer.
+        let ends_up = |events: &mut Events, alive: [bool; 2]| {
+            (0..500).any(|_| {
+                events.wait(Duration::from_millis(10));
+                events.alive == alive
+            })
+        };
+        drop(read_not);
+        assert!(ends_up(&mut events, [true, false]));
+        assert!(events.wait(Duration::ZERO));
+        drop(written);
+        assert!(ends_up(&mut events, [false, false]));
+        assert!(!events.wait(Duration::ZERO));
     }
 }

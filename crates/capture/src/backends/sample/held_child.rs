@@ -123,6 +123,7 @@ fn cannot_start(program: &str, error: &io::Error) -> CaptureError {
 
 #[cfg(test)]
 mod tests {
+    use super::super::child_state::{child_state, ChildState};
     use super::*;
 
     fn words(words: &[&str]) -> Vec<OsString> {
@@ -134,8 +135,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mark = folder.path().join("mark");
         let command = words(&["touch", mark.to_str().unwrap()]);
-        prepare(&command, ChildSetup::AsOurs).unwrap().cancel();
+        let cancelled = prepare(&command, ChildSetup::AsOurs).unwrap();
+        let pid = cancelled.pid();
+        cancelled.cancel();
         assert!(!mark.exists());
+        assert_eq!(child_state(pid), ChildState::Gone, "nothing of it is left");
         let waiting = prepare(&command, ChildSetup::AsOurs).unwrap();
         let pid = waiting.pid();
         assert!(!mark.exists());
@@ -158,5 +162,24 @@ mod tests {
             }
         }
         assert!(matches!(prepare(&[], ChildSetup::AsOurs), Err(CaptureError::Program { code: 127, .. })));
+    }
+
+    #[test]
+    fn a_refusal_to_start_says_what_to_look_at() {
+        for (error, code, word) in [
+            (libc::ENOENT, 127, "check the name and PATH"),
+            (libc::EACCES, 126, "check its permissions"),
+            (libc::ENOEXEC, 126, "wants an ELF file or a script with #!"),
+            (libc::ENOMEM, 126, "cannot be started: "),
+        ] {
+            let error = io::Error::from_raw_os_error(error);
+            match cannot_start("name", &error) {
+                CaptureError::Program { program, reason, code: told } => {
+                    assert_eq!((program.as_str(), told), ("name", code));
+                    assert!(reason.contains(word), "{reason}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
     }
 }

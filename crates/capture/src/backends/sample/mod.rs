@@ -1,8 +1,8 @@
 //! The sampler: which data addresses a program waits for, at native speed and without hardware counters.
 //!
-//! The kernel's software clock interrupts each thread after equal times of its CPU time. A program that waits for memory is
-//! interrupted right after the waiting instruction; decoding that instruction and reading the sampled registers gives the
-//! address. See `docs/sampling.md`.
+//! The kernel's software clock interrupts each thread after equal times of its CPU time. A program that waits for
+//! memory is interrupted right after the waiting instruction; decoding that instruction and reading the sampled
+//! registers gives the address. See `docs/explanation/sampling.md`.
 
 mod access_resolver;
 mod child_state;

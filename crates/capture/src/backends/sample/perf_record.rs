@@ -173,12 +173,13 @@ impl RecordBody<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use proptest::prelude::*;
 
     use super::*;
 
-    fn record(kind: u32, misc: u16, fields: &[u64], text: &str, time: Option<u64>) -> Vec<u8> {
+    /// A record with its header, as the kernel writes it; samples have their time among the fields.
+    pub fn record(kind: u32, misc: u16, fields: &[u64], text: &str, time: Option<u64>) -> Vec<u8> {
         let mut bytes = kind.to_le_bytes().to_vec();
         bytes.extend(misc.to_le_bytes());
         bytes.extend([0, 0]);
@@ -201,8 +202,23 @@ mod tests {
         bytes
     }
 
-    fn pair(low: u64, high: u64) -> u64 {
+    /// Two fields of 32 bits as one of 64.
+    pub fn pair(low: u64, high: u64) -> u64 {
         low | high << 32
+    }
+
+    /// A sample of code whose registers are not known.
+    pub fn sample_at(time: u64, process: u32, thread: u32, ip: u64) -> Vec<u8> {
+        let fields = [ip, pair(process.into(), thread.into()), time, 500_000, 0];
+        record(SAMPLE, 0, &fields, "", None)
+    }
+
+    pub fn exec_at(time: u64, process: u32, name: &str) -> Vec<u8> {
+        record(COMM, MISC_COMM_EXEC, &[pair(process.into(), process.into())], name, Some(time))
+    }
+
+    pub fn lost_at(time: u64, count: u64) -> Vec<u8> {
+        record(LOST, 0, &[1, count], "", Some(time))
     }
 
     #[test]
@@ -226,6 +242,20 @@ mod tests {
         assert_eq!(parse(&fork), Some((3, expected)));
         let lost = record(LOST, 0, &[1, 42], "", Some(3));
         assert_eq!(parse(&lost), Some((3, PerfRecord::Lost { count: 42 })));
+        let lost = record(LOST_SAMPLES, 0, &[43], "", Some(4));
+        assert_eq!(parse(&lost), Some((4, PerfRecord::Lost { count: 43 })));
+        let exit = record(EXIT, 0, &[pair(7, 6), pair(8, 5), 1], "", Some(3));
+        assert_eq!(parse(&exit), Some((3, PerfRecord::Exit { process: 7, thread: 8 })));
+    }
+
+    #[test]
+    fn a_sample_of_32_bit_code_has_no_registers() {
+        for abi in [0, 1] {
+            let mut fields = vec![0x401000, pair(7, 8), 77, 500_000, abi];
+            fields.extend([9; 16]);
+            let sample = ClockSample { process: 7, thread: 8, ip: 0x401000, registers: None };
+            assert_eq!(parse(&record(SAMPLE, 0, &fields, "", None)), Some((77, PerfRecord::Sample(sample))), "{abi}");
+        }
     }
 
     #[test]

@@ -110,3 +110,122 @@ impl Drop for RingBuffer {
 fn page_bytes() -> usize {
     rustix::param::page_size()
 }
+
+#[cfg(test)]
+pub mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use rustix::fs::{memfd_create, MemfdFlags};
+
+    use super::super::perf;
+    use super::*;
+
+    /// A file as a perf event's, in which these records have arrived: the first lies at position `from` of all that
+    /// was ever written.
+    pub fn file_with(from: u64, records: &[Vec<u8>]) -> File {
+        let file = File::from(memfd_create("ring", MemfdFlags::CLOEXEC).unwrap());
+        let mut data = vec![0xee; DATA_PAGES * page_bytes()];
+        let (bytes, len) = (records.concat(), data.len() as u64);
+        for (position, byte) in (from..).zip(&bytes) {
+            data[(position % len) as usize] = *byte;
+        }
+        file.write_all_at(&data, page_bytes() as u64).unwrap();
+        for (offset, position) in [(DATA_HEAD, from + bytes.len() as u64), (DATA_TAIL, from)] {
+            file.write_all_at(&position.to_ne_bytes(), offset as u64).unwrap();
+        }
+        file
+    }
+
+    fn tail_of(file: &File) -> u64 {
+        let mut position = [0; 8];
+        file.read_exact_at(&mut position, DATA_TAIL as u64).unwrap();
+        u64::from_ne_bytes(position)
+    }
+
+    /// A record of so many bytes.
+    fn record(len: u16) -> Vec<u8> {
+        let mut bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8 ^ (i >> 8) as u8).collect();
+        bytes[6..8].copy_from_slice(&len.to_le_bytes());
+        bytes
+    }
+
+    fn drained(ring: &mut RingBuffer) -> Vec<Vec<u8>> {
+        let mut records = Vec::new();
+        ring.drain(|bytes| {
+            assert!(records.len() < 10, "no end");
+            records.push(bytes.to_vec());
+        });
+        records
+    }
+
+    #[test]
+    fn records_are_whole_across_the_end_of_the_ring() {
+        let records = [16, 8, 24, 4000, 8].map(record);
+        let ring_bytes = (DATA_PAGES * page_bytes()) as u64;
+        // The fourth lies across the end, in two parts; or all before it; or the ring is new.
+        for from in [7 * ring_bytes - 48 - 1000, 7 * ring_bytes - 48 - 4000, 0] {
+            let file = file_with(from, &records);
+            let mut ring = RingBuffer::map(&file).unwrap();
+            assert_eq!(drained(&mut ring), records, "{from}");
+            assert_eq!(tail_of(&file), from + 4056);
+            assert!(drained(&mut ring).is_empty());
+        }
+    }
+
+    #[test]
+    fn nonsense_is_dropped_and_what_is_not_complete_stays() {
+        let claims = |len: u16| [0, 0, 0, 0, 0, 0, len as u8, (len >> 8) as u8];
+        for (name, rest, tail) in [
+            ("no length", claims(0).to_vec(), 16 + 8),
+            ("less than a header", claims(7).to_vec(), 16 + 8),
+            ("one byte more than there is", [&claims(17)[..], &[0; 8]].concat(), 16 + 16),
+            ("more than a ring", claims(u16::MAX).to_vec(), 16 + 8),
+            ("no whole header", claims(8)[..7].to_vec(), 16),
+        ] {
+            let file = file_with(0, &[record(16), rest]);
+            let mut ring = RingBuffer::map(&file).unwrap();
+            assert_eq!(drained(&mut ring), [record(16)], "{name}");
+            assert_eq!(tail_of(&file), tail, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_ring_is_mapped_as_long_as_its_value_lives() {
+        let file = File::from(memfd_create("ring-to-unmap", MemfdFlags::CLOEXEC).unwrap());
+        file.set_len(((1 + DATA_PAGES) * page_bytes()) as u64).unwrap();
+        let mapped = || -> u64 {
+            let areas = lookaside_host::Process::own().maps().unwrap();
+            areas.iter().filter(|area| area.name.contains("ring-to-unmap")).map(|area| area.end - area.start).sum()
+        };
+        let ring = RingBuffer::map(&file).unwrap();
+        assert_eq!(mapped(), ((1 + DATA_PAGES) * page_bytes()) as u64);
+        drop(ring);
+        assert_eq!(mapped(), 0);
+        assert!(RingBuffer::map(&File::open("/dev/null").unwrap()).is_err());
+    }
+
+    /// An event has one size of ring: others are refused, as larger ones are where too little memory may be locked.
+    #[test]
+    fn where_large_rings_are_refused_a_smaller_one_is_taken() {
+        for (pages, taken) in [(128, Some(128)), (16, Some(16)), (8, Some(8)), (4, None)] {
+            let event = match perf::open(0, 0, 1_000_000, RingBuffer::watermark_bytes(), perf::Begin::OnExec) {
+                Ok(event) => event,
+                Err(error) => return eprintln!("SKIPPED, sampling is NOT tested here: {error}"),
+            };
+            let len = (1 + pages) * page_bytes();
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            // SAFETY: a new mapping at an address of the kernel's choice, which nothing reads.
+            let own = unsafe { libc::mmap(std::ptr::null_mut(), len, rights, libc::MAP_SHARED, event.as_raw_fd(), 0) };
+            assert_ne!(own, libc::MAP_FAILED, "{pages}: {}", io::Error::last_os_error());
+            let ring = RingBuffer::map(&event).map(|ring| ring.data_bytes / page_bytes());
+            assert_eq!(ring.ok(), taken);
+            // SAFETY: the mapping made above.
+            unsafe { libc::munmap(own, len) };
+        }
+    }
+
+    #[test]
+    fn who_waits_is_woken_before_the_smallest_ring_is_full() {
+        assert_eq!(RingBuffer::watermark_bytes() as usize, 4 * rustix::param::page_size());
+    }
+}

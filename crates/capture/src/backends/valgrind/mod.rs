@@ -55,7 +55,7 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
     source.share(shared);
     source.keep_messages(messages);
     let mut notes =
-        vec!["Valgrind runs the threads one at a time; accesses of the kernel within system calls are not seen"
+        vec!["Valgrind runs the threads one at a time; the kernel's accesses in system calls are not recorded"
             .to_string()];
     notes.extend(tool.unkept);
     if program.is_static {
@@ -93,8 +93,8 @@ fn recorder(
         // Before all else: no options from the user's `.valgrindrc` and `VALGRIND_OPTS`, which are for other tools.
         .arg("--command-line-only=yes")
         .args(["--tool=lookaside", "-q", "--vgdb=no", "--trace-children=yes", "--default-suppressions=no"])
-        // A handler that lets a faulting access through (a collector's barrier) has the registers go on as they were: all
-        // are right at each access, not those alone that unwind the stack.
+        // A handler that lets a faulting access through (a collector's barrier) has the registers go on as they were:
+        // all are right at each access, not those alone that unwind the stack.
         .arg("--vex-iropt-register-updates=allregs-at-mem-access")
         // Until the tool has found the memory for messages.
         .arg("--log-file=/dev/null")
@@ -116,4 +116,27 @@ fn recorder(
     }
     recorder.arg("--").args(command);
     Ok(recorder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::RecordTarget;
+
+    #[test]
+    fn windows_are_of_pages_and_not_empty() {
+        for (pages, granularity, has) in [
+            (1, Granularity::Page, true),
+            (64, Granularity::Page, true),
+            (0, Granularity::Page, false),
+            (64, Granularity::Line, false),
+            (64, Granularity::Byte, false),
+            (0, Granularity::Byte, false),
+        ] {
+            let asked = FilterWindow { pages, log2_classes: 2, class_pages: 3 };
+            let request =
+                RecordRequest { granularity, filter_window: asked, ..RecordRequest::sampling(RecordTarget::Pid(1), 1) };
+            assert_eq!(window(&request), has.then_some(asked), "{pages} {granularity:?}");
+        }
+    }
 }

@@ -100,9 +100,8 @@ pub(super) fn find() -> Result<ValgrindInstall, String> {
         .ok_or_else(|| {
             format!("{} --version says nothing: apt-get install --reinstall valgrind", valgrind.display())
         })?;
-    let core_preload = holder(&FOLDERS, CORE_PRELOAD).ok_or_else(|| {
-        format!("{CORE_PRELOAD} of valgrind is not where it is looked for: apt-get install --reinstall valgrind")
-    })?;
+    let core_preload = holder(&FOLDERS, CORE_PRELOAD)
+        .ok_or_else(|| format!("valgrind's {CORE_PRELOAD} is missing: apt-get install --reinstall valgrind"))?;
     let build = || {
         let archives =
             holder(&FOLDERS, ARCHIVES[0]).ok_or("valgrind's archives are missing: apt-get install valgrind")?;
@@ -200,4 +199,106 @@ impl BuildRecipe for ValgrindInstall {
 
 fn holder(folders: &[&str], file: &str) -> Option<PathBuf> {
     folders.iter().map(PathBuf::from).find(|folder| folder.join(file).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn install(version: &str) -> ValgrindInstall {
+        let missing = || PathBuf::from("/nonexistent");
+        let build = Err("no compiler".into());
+        ValgrindInstall { valgrind: missing(), version: version.into(), core_preload: missing(), build }
+    }
+
+    /// Not a test by itself.
+    #[test]
+    fn looks_for_valgrind_for_another_test() {
+        if std::env::var_os("LOOKASIDE_TEST_FIND").is_some() {
+            println!("found: {:?}", find().map(|install| install.version));
+        }
+    }
+
+    /// What is found where the programs in `folder` are all that there are.
+    fn found_in(folder: &Path) -> String {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "backends::valgrind::tool::tests::looks_for_valgrind_for_another_test", "--nocapture"])
+            .env("LOOKASIDE_TEST_FIND", "1")
+            .env("PATH", folder)
+            .env("XDG_CACHE_HOME", folder)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().find_map(|line| Some(line.split_once("found: ")?.1.to_owned())).expect("a line")
+    }
+
+    fn write(file: &Path, text: &str, mode: u32) {
+        fs::write(file, text).unwrap();
+        fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_is_missing_is_named_and_what_is_built_needs_no_compiler() {
+        if !cfg!(target_arch = "x86_64") {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let not_installed = "Err(\"valgrind is not installed: apt-get install valgrind gcc\")";
+        assert_eq!(found_in(folder), not_installed);
+        let says = |text: &str| {
+            write(&folder.join("valgrind"), &format!("#!/bin/sh\n{text}\n"), 0o755);
+            found_in(folder)
+        };
+        for nothing in ["", "echo 'valgrind 3; rm -r'", "echo ../valgrind-3.19.0/x"] {
+            let line = says(nothing);
+            assert!(line.contains("valgrind --version says nothing: apt-get install --reinstall"), "{line}");
+        }
+
+        let installed = |folders: &[&str], file| holder(folders, file).is_some();
+        if !installed(&FOLDERS, CORE_PRELOAD) || !installed(&FOLDERS, ARCHIVES[0]) {
+            return eprintln!("LEFT OUT: valgrind is not installed");
+        }
+        let version = "valgrind-3.99.0_a+B";
+        let line = says(&format!("echo {version}"));
+        assert!(line.starts_with("Err(") && (line.contains("C compiler") || line.contains("headers")), "{line}");
+        // As an earlier run left it.
+        let kept = folder.join("lookaside/valgrind").join(install(version).key());
+        fs::create_dir_all(&kept).unwrap();
+        for made in kept.ancestors().take_while(|made| *made != folder) {
+            fs::set_permissions(made, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        for name in [EXECUTABLE, PRELOAD, CORE_PRELOAD] {
+            write(&kept.join(name), "", 0o600);
+        }
+        assert_eq!(found_in(folder), format!("Ok({version:?})"));
+    }
+
+    #[test]
+    fn a_tool_is_complete_with_its_last_file_and_named_by_the_version() {
+        let (one, other) = (install("valgrind-3.19.0"), install("valgrind-3.20.0"));
+        assert_eq!(one.name(), "valgrind");
+        assert_eq!(one.key().len(), "valgrind-3.19.0-".len() + 16);
+        assert!(one.key().starts_with("valgrind-3.19.0-") && one.key() != other.key());
+        let folder = tempfile::tempdir().unwrap();
+        for name in [EXECUTABLE, PRELOAD, CORE_PRELOAD] {
+            assert!(!one.is_complete(folder.path()));
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        assert!(one.is_complete(folder.path()));
+        assert_eq!(one.compile(folder.path()), Err("no compiler".into()));
+    }
+
+    #[test]
+    fn the_first_folder_that_has_a_file_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = ["none", "one", "two"].map(|name| folder.path().join(name).to_string_lossy().into_owned());
+        let folders = folders.each_ref().map(String::as_str);
+        assert_eq!(holder(&folders, "file"), None);
+        for name in &folders[1..] {
+            fs::create_dir(name).unwrap();
+            fs::write(Path::new(name).join("file"), "").unwrap();
+        }
+        assert_eq!(holder(&folders, "file"), Some(folders[1].into()));
+    }
 }

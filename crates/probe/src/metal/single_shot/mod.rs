@@ -21,8 +21,8 @@ pub struct Shot<'a> {
 }
 
 /// A sample of a shot whose timed loads are timed by windows, and its control right after it, since clocks change: the
-/// same, but that the pages of each window are touched at another line right before it. Translations that miss otherwise
-/// hit then; all else is as it was.
+/// same, but that the pages of each window are touched at another line right before it. Translations that miss
+/// otherwise hit then; all else is as it was.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PairedTicks {
     /// Ticks of each window.

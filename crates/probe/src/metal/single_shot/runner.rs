@@ -146,8 +146,8 @@ impl ShotRunner {
         Ok(())
     }
 
-    /// Links the chains, writes the lists, sees to it that there is somebody to switch to; gives the steps and the words
-    /// of the timed chain.
+    /// Links the chains, writes the lists, sees to it that there is somebody to switch to; gives the steps and the
+    /// words of the timed chain.
     fn lay(
         &mut self,
         memory: &mut PageReservation,

@@ -40,8 +40,8 @@ const NONE: f64 = 3.0;
 const NONE_OFTEN: (usize, f64) = (2, 1.5);
 /// Trials tell two rules apart where these predict misses so many times what is allowed apart, ...
 const APART: f64 = 2.0;
-/// ... and a rule that is out by so many of those that tell it from another, which are at least this part of them, is refuted:
-/// what other trials may excuse as disturbed falls on the very ones that it is about.
+/// ... and a rule that is out by so many of those that tell it from another, which are at least this part of them, is
+/// refuted: what other trials may excuse as disturbed falls on the very ones that it is about.
 const REFUTING: (usize, f64) = (2, 1.0 / 3.0);
 /// A miss has to add between these parts of what it added when the geometry was found: to its crowds at that, where not
 /// every access missed.

@@ -28,7 +28,8 @@ impl PlruTree {
         Self::new(ways, &|ways| ways.div_ceil(2))
     }
 
-    /// Two equal sides (but for one way), each a [`PlruTree::padded`] (12 = 6 + 6, 6 = 4 + 2): the shape that the model has.
+    /// Two equal sides (but for one way), each a [`PlruTree::padded`] (12 = 6 + 6, 6 = 4 + 2): the shape that the model
+    /// has.
     pub fn halved(ways: usize) -> Self {
         Self::new(ways, &|part| tree_left_ways(part as u32, part == ways) as usize)
     }

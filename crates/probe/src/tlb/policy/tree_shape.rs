@@ -5,7 +5,8 @@ use crate::tlb::policy::rules::rules;
 use crate::tlb::policy::simulated_set::ReplacementRule;
 use crate::tlb::policy::trial::{Trial, DISTURBED};
 
-/// Whether trials that say tree-PLRU say so of the shape that the model has ([`lookaside_machine::tree_left_ways`]), and of no other.
+/// Whether trials that say tree-PLRU say so of the shape that the model has ([`lookaside_machine::tree_left_ways`]),
+/// and of no other.
 ///
 /// # Errors
 /// What they say instead.

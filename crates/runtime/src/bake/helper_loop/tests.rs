@@ -14,6 +14,9 @@ struct FakeCalls {
     now: u64,
     cpu: u64,
     let_in: u32,
+    yielded: u32,
+    /// Time that others have the CPU at each of those.
+    yield_nanos: u64,
     /// CPU time that each of these takes.
     let_in_nanos: u64,
     /// Ranges that calls were made for.
@@ -59,6 +62,12 @@ impl HelperCalls for FakeCalls {
         self.let_in += 1;
         self.now += self.let_in_nanos;
         self.cpu += self.let_in_nanos;
+    }
+
+    fn yield_cpu(&mut self) {
+        self.yielded += 1;
+        self.now += CALL_NANOS + self.yield_nanos;
+        self.cpu += CALL_NANOS;
     }
 }
 
@@ -169,6 +178,7 @@ fn a_round_goes_through_all_memory_in_chunks() {
     assert_eq!((read(&counters.rounds), read(&counters.touches)), (1, 41 * MIB / PAGE_BYTES));
     assert_eq!((read(&counters.busy_nanos), read(&counters.cpu_nanos)), (4 * CALL_NANOS, 4 * CALL_NANOS));
     assert_eq!((helper.host.calls.let_in, &helper.host.slept), (4, &vec![3_000_000]));
+    assert_eq!(helper.host.calls.yielded, 0, "it slept");
     assert_eq!((counters.state(), read(&counters.pause_nanos)), (HelperState::Baking, 3_000_000));
 }
 
@@ -182,6 +192,8 @@ fn prefetches_go_by_strides_and_not_beyond_a_range() {
     helper.turn().expect("a turn");
     assert_eq!((read(&counters.rounds), read(&counters.touches)), (1, 1025 + 1));
     assert!(helper.host.calls.called.is_empty() && helper.host.slept.is_empty());
+    // Three chunks of up to 512 touches in the first range, and the second range.
+    assert_eq!((helper.host.calls.yielded, helper.host.calls.let_in), (4, 0));
 }
 
 #[test]
@@ -192,6 +204,7 @@ fn the_module_says_how_far_it_came() {
     helper.turn().expect("a turn");
     assert_eq!(helper.host.calls.called.iter().map(|range| range.start / MIB).collect::<Vec<_>>(), [0, 4, 8]);
     assert_eq!((read(&counters.touches), helper.host.calls.let_in), (10 * MIB / PAGE_BYTES / 4, 0));
+    assert_eq!(helper.host.calls.yielded, 0, "the call lets them run by itself");
     assert_eq!(counters.backend(BakeBackend::Scan), BakeBackend::Module);
 }
 
@@ -220,6 +233,41 @@ fn all_that_the_helper_does_stays_within_its_share_of_a_cpu() {
     assert_eq!((read(&counters.busy_nanos), cpu), (256 * CALL_NANOS, 256 * CALL_NANOS * 19 / 10));
     assert!(slept > 3 * cpu - SHORTEST_PAUSE_NANOS && slept <= 3 * cpu, "{slept} of {cpu}");
     assert!(helper.host.slept.iter().all(|&nanos| nanos >= SHORTEST_PAUSE_NANOS));
+}
+
+#[test]
+fn it_rests_while_others_want_its_cpu() {
+    let rests = |text: &str, yield_nanos, turns| {
+        let (settings, counters) = (settings(text), HelperCounters::default());
+        let mut host = FakeHost::new(&[(0, 8 * MIB)]);
+        host.calls.yield_nanos = yield_nanos;
+        let auto =
+            settings.auto.then(|| Auto::new(ClockReading::default(), u64::MAX, CpuCounts { allowed: 2, online: 2 }));
+        let mut helper = HelperLoop::new(host, &settings, &counters, settings.backend, auto, None);
+        (0..turns).for_each(|_| helper.turn().expect("a turn"));
+        let slept = helper.host.slept.iter().map(|nanos| (nanos + 500_000) / 1_000_000).filter(|&millis| millis > 2);
+        (slept.collect::<Vec<_>>(), helper.host.published_at_once, read(&counters.rounds))
+    };
+    // Twice as long each time, in sleeps that keep the status file fresh; it says so before and after.
+    for text in ["prefetch,stride=1", "auto"] {
+        assert_eq!(rests(text, 4_000_000, 9), (vec![50, 100, 200, 200, 200], 8, 4), "{text}");
+    }
+    // Others have a fifth of its CPU.
+    assert_eq!(rests("prefetch,stride=1", CALL_NANOS / 4, 400), (vec![], 1, 400));
+}
+
+#[test]
+fn it_looks_while_it_rests() {
+    let (settings, counters) = (settings("prefetch"), HelperCounters::default());
+    let host = FakeHost::new(&[(0, MIB)]);
+    let mut helper = HelperLoop::new(host, &settings, &counters, settings.backend, None, Some(LookSchedule::new(0)));
+    helper.small_pages.small_bytes = MIB;
+    helper.rest_until = 1_600_000_000;
+    while read(&counters.rounds) == 0 {
+        helper.turn().expect("a turn");
+    }
+    assert!(read(&counters.looks) > 2 && helper.host.slept.iter().all(|&nanos| nanos <= STATUS_NANOS));
+    assert!(helper.host.slept.iter().sum::<u64>() >= 1_600_000_000);
 }
 
 #[test]

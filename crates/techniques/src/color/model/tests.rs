@@ -1,4 +1,4 @@
-use lookaside_engine::WalkModel;
+use lookaside_engine::{PagePolicy, ProcessRange, WalkModel};
 use lookaside_machine::preset;
 use lookaside_workloads::{PatternStream, Strided};
 use proptest::prelude::*;
@@ -140,7 +140,8 @@ proptest! {
     }
 }
 
-/// Repeats of a line, which a recording joins, are accesses like others: caches, cycles and all; slices end between them, too.
+/// Repeats of a line, which a recording joins, are accesses like others: caches, cycles and all; slices end between
+/// them, too.
 #[test]
 fn joined_accesses_are_as_good_as_single_ones() {
     let schedule = schedule(&set(&[(0, 100, 20), (0, 400, 300)]), 2).expect("few jobs");
@@ -220,4 +221,18 @@ fn a_task_without_work_is_named() {
     // A task without pages has nothing to do.
     let jobs = model(bare(), &schedule, &[Work::stores(&[], 1000), Work::stores(&[0], 1000)], &[]).expect("works");
     assert_eq!(jobs.iter().map(|job| job.accesses).collect::<Vec<_>>(), [0, 0, 1, 50]);
+}
+
+/// What a setup says of process 1 is said of the tasks.
+#[test]
+fn tasks_are_threads_of_process_1() {
+    let schedule = schedule(&set(&[(0, 100, 50)]), 1).expect("few jobs");
+    let pages: Vec<u64> = (0..100).map(|page| page * PAGE_BYTES).collect();
+    let misses = |process: u32| {
+        let mut setup = bare();
+        let huge = ProcessRange { process: Some(process), start: 0, end: 4 << 20 };
+        setup.os.pages = PagePolicy::Selective(vec![huge]);
+        model(setup, &schedule, &[Work::stores(&pages, 1000)], &[]).expect("a model")[0].l1_misses
+    };
+    assert_eq!([1, 2].map(misses), [1, 100]);
 }

@@ -1,5 +1,6 @@
-//! Pages by which each task has sets of a level to itself. That tasks share sets by ways isolates them from each other as well, as long as nobody else
-//! brings anything in; what the system or a neighbour brings into a task's own sets, whatever the policy, costs that task alone.
+//! Pages by which each task has sets of a level to itself. That tasks share sets by ways isolates them from each other
+//! as well, as long as nobody else brings anything in; what the system or a neighbour brings into a task's own sets,
+//! whatever the policy, costs that task alone.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -7,7 +8,8 @@ use std::ops::Range;
 
 use super::grid::{Need, PageGrid, PagesBySet, TaskPages};
 
-/// Pages that leave each set of this level to one task, within the room of all levels; as few in each of a task's sets as there are sets for. `None`: none were found.
+/// Pages that leave each set of this level to one task, within the room of all levels; as few in each of a task's sets
+/// as there are sets for. `None`: none were found.
 pub(super) fn apart(grid: &PageGrid, room: &PagesBySet, needs: &[Need], level: usize) -> Option<TaskPages> {
     let most = room[level].iter().copied().max()?;
     let least = (1..=most).find(|&cap| windows(&room[level], needs, cap).is_some())?;
@@ -15,7 +17,8 @@ pub(super) fn apart(grid: &PageGrid, room: &PagesBySet, needs: &[Need], level: u
     [least, most].into_iter().find_map(|cap| lay(grid, room, needs, level, cap))
 }
 
-/// Neighbouring sets for each task, the longest runs' first, that hold its pages with so many in each; `None`: there are not so many sets.
+/// Neighbouring sets for each task, the longest runs' first, that hold its pages with so many in each; `None`: there
+/// are not so many sets.
 fn windows(room: &[u32], needs: &[Need], cap: u32) -> Option<Vec<Range<usize>>> {
     let mut order: Vec<usize> = (0..needs.len()).collect();
     order.sort_by_key(|&task| Reverse(needs[task].run));
@@ -91,8 +94,17 @@ mod tests {
         assert_eq!(grid.counts(&pages.concat())[1].iter().max(), Some(&1));
     }
 
+    #[test]
+    fn each_run_has_as_many_sets_as_pages() {
+        let grid = PageGrid::new(&[level("l1", 8, 4)]).expect("an area");
+        // Two pages a set: three sets would hold the six pages of each, but no run of four.
+        let found = apart(&grid, &vec![vec![4; 8]], &[Need { pages: 6, run: 4 }; 2], 0);
+        assert_eq!(found.expect("four sets each"), [[0, 1, 2, 3, 8, 9], [4, 5, 6, 7, 12, 13]]);
+    }
+
     proptest! {
-        /// No set has two tasks' pages, or more than it has room for; and with one level, and single pages, what can be had is found.
+        /// No set has two tasks' pages, or more than it has room for; and with one level, and single pages, what can be
+        /// had is found.
         #[test]
         fn sets_are_one_tasks(
             log2 in (0u32..4, 0u32..5),

@@ -121,7 +121,6 @@ fn least_in_run(pages: &[usize], period: usize, run: usize) -> u64 {
     let mut end = 0; // pages up to the run's end, those of the next period behind those of this
     for (i, &before) in pages.iter().enumerate() {
         let page = |k: usize| pages[k % pages.len()] + k / pages.len() * period;
-        end = end.max(i + 1);
         while page(end) <= before + rest {
             end += 1;
         }
@@ -147,7 +146,8 @@ fn no_place(grid: &PageGrid, room: &PagesBySet, run: usize, task: &str) -> Optio
     Some(Certificate::Run { task: task.into(), needed: run as u64, longest: longest as u64, level })
 }
 
-/// The longest run with room, of at most `most` pages: a window whose end goes on as long as there is room, and whose start follows.
+/// The longest run with room, of at most `most` pages: a window whose end goes on as long as there is room, and whose
+/// start follows.
 fn longest_run(grid: &PageGrid, room: &PagesBySet, most: usize) -> usize {
     let mut room = FreePages::new(room.clone());
     let (mut end, mut longest) = (0, 0);
@@ -171,7 +171,7 @@ fn longest_run(grid: &PageGrid, room: &PagesBySet, most: usize) -> usize {
 mod tests {
     use lookaside_machine::{ColorLevel, IndexFn};
 
-    use super::{certificates, least_in_run, Certificate, Need, PageGrid, PagesBySet};
+    use super::{certificates, least_in_run, longest_run, Certificate, Need, PageGrid, PagesBySet};
 
     fn proofs(levels: &[(u32, Vec<u32>)], needs: &[(usize, usize)]) -> Vec<String> {
         let level = |(i, (ways, room)): (usize, &(u32, Vec<u32>))| ColorLevel {
@@ -210,6 +210,30 @@ mod tests {
             ["l1: wherever the runs of contiguous pages begin, 2 or more of their pages lie in set 1, which has room for 1: 1 short"]
         );
         assert_eq!(proofs(&[(4, vec![4; 16]), (4, vec![4; 128])], &[(40, 40), (24, 1)]), [""; 0]);
+        assert_eq!(proofs(&[(3, vec![3, 1, 3, 3])], &[(4, 4)]), [""; 0]);
+        assert_eq!(
+            proofs(&[(1, vec![0, 0])], &[(1, 1)]),
+            ["l1: 1 pages are needed, 2 entries less 2 set aside for the system = 0 are there: 1 short"]
+        );
+        // Pages 0 and 1 of every four, and 1 and 2 of every eight.
+        assert_eq!(
+            proofs(&[(1, vec![1, 1, 0, 0]), (1, vec![0, 1, 1, 0, 0, 0, 0, 0])], &[(2, 2)]),
+            ["all levels together: task T1 needs 2 contiguous pages, the longest run with room in each of its sets has \
+              1: 1 short"]
+        );
+    }
+
+    #[test]
+    fn the_longest_run_may_go_round_the_sets_and_ends_with_the_area() {
+        let level = |sets, index| ColorLevel { name: "l1".into(), sets, ways: 4, index };
+        let grid = PageGrid::new(&[level(8, IndexFn::Linear)]).expect("an area");
+        let longest = |room: [u32; 8], most: usize| longest_run(&grid, &vec![room.to_vec()], most);
+        assert_eq!([3, 8, 9].map(|most| longest([1; 8], most)), [3, 8, 8]);
+        assert_eq!([6, 7, 9].map(|most| longest([1, 1, 1, 0, 1, 1, 1, 1], most)), [6, 7, 7]);
+        assert_eq!(longest([0; 8], 5), 0);
+        // Set 0 and 2: the even and the odd pages of the lower half.
+        let grid = PageGrid::new(&[level(4, IndexFn::Masks(vec![1 << 19, 1]))]).expect("an area");
+        assert_eq!(longest_run(&grid, &vec![vec![1, u32::MAX, 0, u32::MAX]], (1 << 19) + 1), 1 << 19);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use lookaside_machine::{ColorLevel, Share, MAX_COLOR_LEVELS};
 
-/// Pages of the area that a heap takes pages from, aligned to its size: 4 GiB of 4K pages. Set numbers repeat in it many times
-/// for every index that is known (Skylake's second level reads 14 bits of the page number).
+/// Pages of the area that a heap takes pages from, aligned to its size: 4 GiB of 4K pages. Set numbers repeat in it
+/// many times for every index that is known (Skylake's second level reads 14 bits of the page number).
 pub(super) const AREA_PAGES: usize = 1 << 20;
 
 /// What a task asks for.
@@ -17,8 +17,8 @@ pub(super) struct Need {
     pub run: usize,
 }
 
-/// Pages of each task, by their numbers in the area. Two tasks may have the same: in the sets it is as if one had a later
-/// page of the same sets.
+/// Pages of each task, by their numbers in the area. Two tasks may have the same: in the sets it is as if one had a
+/// later page of the same sets.
 pub(super) type TaskPages = Vec<Vec<usize>>;
 
 /// Numbers of pages in each set of each level.
@@ -37,8 +37,9 @@ pub(super) struct PageGrid {
 }
 
 impl PageGrid {
-    /// The area as these levels see it; at most [`MAX_COLOR_LEVELS`] of at most `MAX_COLOR_SETS` sets each. `Err`: the name of one whose index
-    /// reads page-number bits beyond the area's, so that the sets of its pages depend on where it lies.
+    /// The area as these levels see it; at most [`MAX_COLOR_LEVELS`] of at most `MAX_COLOR_SETS` sets each. `Err`: the
+    /// name of one whose index reads page-number bits beyond the area's, so that the sets of its pages depend on where
+    /// it lies.
     pub fn new(levels: &[ColorLevel]) -> Result<Self, String> {
         let mut bits = 0;
         for level in levels {
@@ -49,7 +50,8 @@ impl PageGrid {
             }
         }
         let period = 1 << bits;
-        // Set numbers are linear over GF(2): a page's are those of the page without its lowest bit, plus those of the bit.
+        // Set numbers are linear over GF(2): a page's are those of the page without its lowest bit, plus those of the
+        // bit.
         let mut sets = vec![[0; MAX_COLOR_LEVELS]; period];
         for page in 1..period {
             sets[page] = sets[page & (page - 1)];
@@ -100,8 +102,9 @@ impl PageGrid {
         shares
     }
 
-    /// The pages that a heap takes for a task within these shares: ascending, the run first, then each page whose sets have
-    /// room, but for those `taken` by others; they are taken then. `None`: it does not find them all, and takes none.
+    /// The pages that a heap takes for a task within these shares: ascending, the run first, then each page whose sets
+    /// have room, but for those `taken` by others; they are taken then. `None`: it does not find them all, and takes
+    /// none.
     pub fn pick(&self, shares: &[Share], need: Need, taken: &mut HashSet<usize>) -> Option<Vec<usize>> {
         let mut room = FreePages::of_shares(self, shares);
         let mut pages = Vec::with_capacity(need.pages);
@@ -111,17 +114,16 @@ impl PageGrid {
         let start = (0..starts).find(|&start| is_free(start) && room.take_run(self, start, need.run))?;
         pages.extend(start..start + need.run);
         let run = start..start + need.run;
-        let mut idle = 0;
+        let mut fitted = 0;
         for page in 0..AREA_PAGES {
-            // Two periods without a page that fits: there is none.
-            if pages.len() == need.pages || idle > 2 * self.period {
+            // A period since the last page that fitted: no more will.
+            if pages.len() == need.pages || page - fitted > self.period {
                 break;
             }
             if !room.fits(self.sets_of(page)) {
-                idle += 1;
                 continue;
             }
-            idle = 0;
+            fitted = page;
             if !run.contains(&page) && !taken.contains(&page) {
                 room.take(self.sets_of(page));
                 pages.push(page);
@@ -198,10 +200,12 @@ impl FreePages {
 #[cfg(test)]
 mod tests {
     use lookaside_machine::{ColorLevel, IndexFn, Share};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
 
     use std::collections::HashSet;
 
-    use super::{FreePages, Need, PageGrid};
+    use super::{FreePages, Need, PageGrid, AREA_PAGES};
 
     fn level(name: &str, sets: u32, ways: u32, index: IndexFn) -> ColorLevel {
         ColorLevel { name: name.into(), sets, ways, index }
@@ -268,5 +272,85 @@ mod tests {
         assert_eq!(format!("{room:?}"), before);
         room.give_run(&grid, 0, 3);
         assert!(room.take_run(&grid, 1, 4));
+    }
+
+    #[test]
+    fn runs_begin_within_a_period_and_end_in_the_area() {
+        let starts = [1, AREA_PAGES - 63, AREA_PAGES - 62, AREA_PAGES, AREA_PAGES + 1, AREA_PAGES + 9];
+        assert_eq!(starts.map(|run| grid().starts(run)), [64, 64, 63, 1, 0, 0]);
+    }
+
+    #[test]
+    fn there_is_a_share_for_each_number_of_pages() {
+        let share = |level: &str, sets: &[u32], ways| Share { level: level.into(), sets: sets.into(), ways };
+        assert_eq!(
+            grid().shares(&vec![vec![0, 1, 2, 3], vec![0, 0, 1, 0, 2, 1, 5, 0]]),
+            [
+                share("l1", &[1], Some(1)),
+                share("l1", &[2], Some(2)),
+                share("l1", &[3], None),
+                share("l2", &[2, 5], Some(1)),
+                share("l2", &[4], Some(2)),
+                share("l2", &[6], None),
+            ]
+        );
+    }
+
+    /// The sets of 4096 have 256 pages each in the area.
+    #[test]
+    fn all_pages_of_the_area_can_be_had() {
+        let grid = PageGrid::new(&[level("l1", 4096, 1, IndexFn::Linear)]).expect("an area");
+        let shares = [Share { level: "l1".into(), sets: vec![4095], ways: None }];
+        let all: Vec<usize> = (4095..AREA_PAGES).step_by(4096).collect();
+        let pick = |pages: usize, taken: &[usize]| {
+            grid.pick(&shares, Need { pages, run: 1 }, &mut taken.iter().copied().collect())
+        };
+        assert_eq!((pick(256, &[]), pick(257, &[])), (Some(all.clone()), None));
+        assert_eq!((pick(1, &all[..255]), pick(1, &all)), (Some(vec![AREA_PAGES - 1]), None));
+        assert_eq!(pick(2, &all[1..255]), Some(vec![4095, AREA_PAGES - 1]));
+    }
+
+    /// The same, the shares looked up anew for each page, in an area of a few periods.
+    fn naive_pick(grid: &PageGrid, shares: &[Share], need: Need, taken: &HashSet<usize>) -> Option<Vec<usize>> {
+        let fits = |pages: &[usize]| {
+            grid.levels.iter().zip(grid.counts(pages)).all(|(level, counts)| {
+                (0..).zip(counts).filter(|(_, count)| *count > 0).all(|(set, count)| {
+                    let mut of_level = shares.iter().filter(|share| share.level == level.name);
+                    of_level.any(|share| share.sets.contains(&set) && share.ways.is_none_or(|ways| count <= ways))
+                })
+            })
+        };
+        let is_free = |pages: &[usize]| pages.iter().all(|page| !taken.contains(page));
+        let area = 0..20 * grid.period;
+        let mut runs = area.clone().map(|start| (start..start + need.run).collect::<Vec<_>>());
+        let mut found = runs.find(|run| is_free(run) && fits(run))?;
+        for page in area {
+            let more = [&found[..], &[page]].concat();
+            if found.len() < need.pages && !found.contains(&page) && is_free(&[page]) && fits(&more) {
+                found = more;
+            }
+        }
+        (found.len() == need.pages).then_some(found)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+        #[test]
+        fn a_heap_takes_what_its_naive_twin_takes(
+            counts in (vec(0u32..4, 4), vec(0u32..4, 8)),
+            tasks in vec((1usize..7, 1usize..4), 1..4),
+        ) {
+            let grid = grid();
+            let shares = grid.shares(&vec![counts.0, counts.1]);
+            let mut taken = HashSet::new();
+            for (pages, run) in tasks {
+                let need = Need { pages, run: run.min(pages) };
+                let expected = naive_pick(&grid, &shares, need, &taken);
+                let mut after = taken.clone();
+                after.extend(expected.iter().flatten());
+                prop_assert_eq!(grid.pick(&shares, need, &mut taken), expected);
+                prop_assert_eq!(&taken, &after);
+            }
+        }
     }
 }

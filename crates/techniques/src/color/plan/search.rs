@@ -1,15 +1,17 @@
 //! The search for pages that isolate: no set holds more than it has room for.
 //!
-//! Sets that are one task's are looked for first, of the first level that has several, then of the next ([`apart`]). Where there are none tasks share sets by ways. Runs of contiguous pages are laid end to end, the longest first, each where it fits, beginning where the one before ended: with a linear index that goes
-//! round the sets and fills them evenly. Single pages go on from there. Where that fails the last run is laid elsewhere, and so on
-//! back to the first.
+//! Sets that are one task's are looked for first, of the first level that has several, then of the next ([`apart`]).
+//! Where there are none tasks share sets by ways. Runs of contiguous pages are laid end to end, the longest first, each
+//! where it fits, beginning where the one before ended: with a linear index that goes round the sets and fills them
+//! evenly. Single pages go on from there. Where that fails the last run is laid elsewhere, and so on back to the first.
 
 use std::collections::HashSet;
 
 use super::apart::apart;
 use super::grid::{FreePages, Need, PageGrid, PagesBySet, TaskPages};
 
-/// Most places of runs that are tried. Without noisy sets the first ones isolate wherever the pages' number allows it (linear indexes).
+/// Most places of runs that are tried. Without noisy sets the first ones isolate wherever the pages' number allows it
+/// (linear indexes).
 const MAX_TRIED: u64 = 2_000;
 
 /// Pages that isolate, if they were found; and how many places of runs were tried.
@@ -65,8 +67,8 @@ impl PlanSearch<'_> {
         false
     }
 
-    /// Lays the single pages round the area, task by task; takes them back where not all fit, or where a heap would not find what
-    /// fits.
+    /// Lays the single pages round the area, task by task; takes them back where not all fit, or where a heap would not
+    /// find what fits.
     fn singles(&mut self, mut cursor: usize) -> bool {
         let laid: Vec<usize> = self.pages.iter().map(Vec::len).collect();
         let mut all = true;
@@ -93,7 +95,8 @@ impl PlanSearch<'_> {
     }
 }
 
-/// Whether heaps that know the shares alone find all pages in them: one for each task, and one for all, task after task.
+/// Whether heaps that know the shares alone find all pages in them: one for each task, and one for all, task after
+/// task.
 fn found_again(grid: &PageGrid, pages: &TaskPages, needs: &[Need]) -> bool {
     let mut taken = HashSet::new();
     pages.iter().zip(needs).all(|(pages, &need)| {
@@ -106,7 +109,7 @@ fn found_again(grid: &PageGrid, pages: &TaskPages, needs: &[Need]) -> bool {
 mod tests {
     use lookaside_machine::{ColorLevel, IndexFn};
 
-    use super::{isolate, Need, PageGrid};
+    use super::{found_again, isolate, Need, PageGrid};
 
     fn level(name: &str, sets: u32, ways: u32) -> ColorLevel {
         ColorLevel { name: name.into(), sets, ways, index: IndexFn::Linear }
@@ -139,5 +142,48 @@ mod tests {
         assert_eq!(found.expect("both"), [vec![0, 1, 2], vec![4, 5, 6, 7]]);
         let (none, tried) = isolate(&grid, &room, &[Need { pages: 4, run: 4 }, Need { pages: 4, run: 4 }]);
         assert_eq!((none, tried > 0), (None, true));
+    }
+
+    #[test]
+    fn a_run_begins_where_the_one_before_ended() {
+        let grid = PageGrid::new(&[level("l1", 4, 4)]).expect("an area");
+        let (found, tried) = isolate(&grid, &vec![vec![4; 4]], &[Need { pages: 3, run: 3 }; 3]);
+        assert_eq!((found.expect("9 of 16"), tried), (vec![vec![0, 1, 2], vec![3, 4, 5], vec![2, 3, 4]], 3));
+    }
+
+    #[test]
+    fn single_pages_go_round_until_nothing_fits() {
+        let grid = PageGrid::new(&[level("l1", 2, 4)]).expect("an area");
+        // Each begins within the first period, whatever the others have.
+        let (found, tried) = isolate(&grid, &vec![vec![0, 4]], &[Need { pages: 2, run: 1 }; 2]);
+        assert_eq!((found.expect("4 of 4"), tried), (vec![vec![1, 3]; 2], 1));
+        // One set is nobody's own.
+        let grid = PageGrid::new(&[level("l1", 1, 4)]).expect("an area");
+        let one = |pages| isolate(&grid, &vec![vec![4]], &[Need { pages, run: 1 }]);
+        assert_eq!((one(4), one(5)), ((Some(vec![vec![0, 1, 2, 3]]), 1), (None, 1)));
+    }
+
+    #[test]
+    fn pages_that_a_heap_does_not_find_isolate_nothing() {
+        // Of pages 1, 2 and 3 each two share a set. A heap that takes page 0 first, which has the other sets of all
+        // three levels, finds no more.
+        let masks = [("l1", 0b01), ("l2", 0b10), ("l3", 0b11)];
+        let levels = masks.map(|(name, mask)| ColorLevel { index: IndexFn::Masks(vec![mask]), ..level(name, 2, 2) });
+        let grid = PageGrid::new(&levels).expect("an area");
+        let needs = [1, 3].map(|pages| Need { pages, run: 1 });
+        assert!(!found_again(&grid, &vec![vec![0], vec![1, 2, 3]], &needs));
+        assert!(found_again(&grid, &vec![vec![0], vec![1, 5, 9]], &needs));
+        assert_eq!(isolate(&grid, &vec![vec![2, 2]; 3], &needs), (None, 1));
+    }
+
+    /// A set of 4096 has 256 pages in a heap's area.
+    #[test]
+    fn a_heap_for_all_tasks_must_have_pages_for_all() {
+        let grid = PageGrid::new(&[level("l1", 4096, 1)]).expect("an area");
+        let both = |pages: usize| {
+            let needs = [pages, 1].map(|pages| Need { pages, run: 1 });
+            found_again(&grid, &vec![(0..pages).map(|page| 4096 * page).collect(), vec![0]], &needs)
+        };
+        assert_eq!([255, 256].map(both), [true, false]);
     }
 }

@@ -1,8 +1,11 @@
-//! Who shares with whom, where not all can be isolated: pages for which the bounds of all misses, jobs counted, come to least.
+//! Who shares with whom, where not all can be isolated: pages for which the bounds of all misses, jobs counted, come to
+//! least.
 //!
-//! Up to four beginnings are made: where a level has sets for each task alone ([`apart`]), those; pages laid round the sets as if there were room; and each page, those
-//! of the costliest tasks first, where it adds least. From each, single pages and runs are moved, and single pages exchanged, as long as that
-//! makes the sum smaller. What comes out is the best of them, of equals the one in which fewest sets are several tasks'; that nothing is better is not proved.
+//! Up to four beginnings are made: where a level has sets for each task alone ([`apart`]), those; pages laid round the
+//! sets as if there were room; and each page, those of the costliest tasks first, where it adds least. From each,
+//! single pages and runs are moved, and single pages exchanged, as long as that makes the sum smaller. What comes out
+//! is the best of them, of equals the one in which fewest sets are several tasks'; that nothing is better is not
+//! proved.
 
 use std::cmp::Reverse;
 
@@ -11,7 +14,8 @@ use super::super::response::Responses;
 use super::apart::apart;
 use super::grid::{FreePages, Need, PageGrid, PagesBySet, TaskPages};
 
-/// Most work (pairs of tasks in a set that is looked at, and tasks) to make a beginning, and again to improve on it: a few seconds in all at most.
+/// Most work (pairs of tasks in a set that is looked at, and tasks) to make a beginning, and again to improve on it: a
+/// few seconds in all at most.
 const MAX_WORK: u64 = 100_000_000;
 
 /// Most places of a run that are weighed at a time.
@@ -40,10 +44,11 @@ struct SharingCost {
     unbounded: u128,
     /// Most misses of all other jobs.
     misses: u128,
-    /// Pages in sets that are asked for more than they hold, times jobs. This and the next show the way where the bounds do not change.
+    /// Pages in sets that are asked for more than they hold, times jobs. This and the next show the way where the
+    /// bounds do not change.
     crowded: u128,
-    /// The squares of what sets are asked for beyond what they hold, the larger the better: few sets that are asked for much, rather than
-    /// many for a little.
+    /// The squares of what sets are asked for beyond what they hold, the larger the better: few sets that are asked for
+    /// much, rather than many for a little.
     gathered: Reverse<u64>,
 }
 
@@ -140,7 +145,8 @@ impl<'a> SharingState<'a> {
         state
     }
 
-    /// Pages laid round the sets, those of the tasks with the longest runs first: where there is room, else right behind those before.
+    /// Pages laid round the sets, those of the tasks with the longest runs first: where there is room, else right
+    /// behind those before.
     fn round(&mut self) {
         let grid = self.problem.grid;
         let mut room =
@@ -385,3 +391,6 @@ impl<'a> SharingState<'a> {
         pages
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,8 +19,8 @@ const DEAREST: [f64; 3] = [0.25, 0.5, 0.75];
 const HALVINGS: usize = 2;
 
 /// Mosaics of these windows, dearest first as they are given: all of them, the dearest ones with a quarter, half and
-/// three quarters of the cycles, and random halves. Small pages alone are one more, which needs no windows. The paper has
-/// growing and random ones too, 54 in all (section VI-B \[recalled\]); a user waits for these.
+/// three quarters of the cycles, and random halves. Small pages alone are one more, which needs no windows. The paper
+/// has growing and random ones too, 54 in all (section VI-B \[recalled\]); a user waits for these.
 ///
 /// Mosaics of the same windows are there once, under the first name; so there are fewer for a program of few windows.
 pub fn mosaics(windows: &[MosaicWindow], seed: u64) -> Vec<Mosaic> {

@@ -54,3 +54,47 @@ impl RecordedMemory {
         windows
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lookaside_engine::{Cost, PageRow};
+    use lookaside_machine::PageSize;
+    use lookaside_trace::{Event, MapSource};
+
+    use super::*;
+    use crate::names::Unnamed;
+
+    const M: u64 = 1 << 20;
+
+    #[test]
+    fn the_programs_own_windows_that_cost_something_are_taken_dearest_first() {
+        let mut memory = RecordedMemory::default();
+        for process in [7, 8] {
+            let mut block = Block { process, ..Block::default() };
+            let source = MapSource::Anonymous;
+            block.push_event(Event::Map { addr: 10 * M, len: 11 * M, prot: 3, source, site: 0 });
+            memory.run(&block);
+        }
+        let page = |(process, mib, walk_cycles): (u32, u64, f64)| {
+            let cost = Cost { walk_cycles, ..Cost::default() };
+            PageRow { process, addr: mib * M + 4096, size: PageSize::K4, region: None, accesses: 9, cost }
+        };
+        // The last two are windows that the memory ends in, and where there is none.
+        let pages = [
+            (7, 18, 5.0),
+            (7, 10, 0.0),
+            (7, 16, 3.0),
+            (7, 12, 2.0),
+            (7, 13, 1.0),
+            (8, 14, 9.0),
+            (7, 20, 9.0),
+            (7, 40, 9.0),
+        ];
+        let outcome = Outcome { pages: pages.map(page).to_vec(), ..Outcome::default() };
+        let windows = memory.windows(&outcome, &Unnamed);
+        let found: Vec<_> = windows.iter().map(|of| (of.address / M, of.cycles, of.region.offset_bytes / M)).collect();
+        assert_eq!(found, [(18, 5.0, 8), (12, 3.0, 2), (16, 3.0, 6)]);
+        assert_eq!((&windows[0].region.name[..], windows[0].region.mapping.end), ("anonymous", 21 * M));
+        assert!(RecordedMemory::default().windows(&outcome, &Unnamed).is_empty());
+    }
+}

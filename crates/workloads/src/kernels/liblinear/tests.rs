@@ -53,7 +53,8 @@ fn it_ends_at_the_minimum() {
     }
 }
 
-/// A solver over plain lists, which takes the order of rows from the stream, makes the same accesses and ends at the same bits.
+/// A solver over plain lists, which takes the order of rows from the stream, makes the same accesses and ends at the
+/// same bits.
 #[test]
 fn accesses_and_values_are_those_of_a_plain_solver() {
     use Kind::{Load, Store};

@@ -120,8 +120,8 @@ fn disturbed_rounds_are_told() {
     }
 }
 
-/// One that some rounds found faster than the work alone tells nothing, and is held against nothing; nor does the whole,
-/// where more than half of the rings are so.
+/// One that some rounds found faster than the work alone tells nothing, and is held against nothing; nor does the
+/// whole, where more than half of the rings are so.
 #[test]
 fn what_else_ran_is_not_taken_for_a_switch() {
     let cases = cases(&options(), false, false);

@@ -138,7 +138,7 @@ impl DecodedCode {
 }
 
 /// RAX RCX RDX RSI RDI R8 to R11, by the System V convention.
-const CLOBBERED_BY_CALLS: u16 = 1 | 1 << 1 | 1 << 2 | 1 << 6 | 1 << 7 | 0xf << 8;
+const CLOBBERED_BY_CALLS: u16 = 0b1111_1100_0111;
 
 /// Control leaves the function here and comes back.
 pub fn calls(instruction: &Instruction) -> bool {
@@ -186,5 +186,67 @@ mod tests {
         assert_eq!(code.at(index - 1).map(Instruction::ip), Some(ip - 8));
         assert!(DecodedCode::around(&bytes, 0x7000, 0x6fff).is_none());
         assert!(DecodedCode::around(&bytes, 0x7000, 0x9000).is_none());
+        // At the last byte and one past it.
+        let end = 0x7000 + bytes.len() as u64;
+        assert!(DecodedCode::around(&bytes, 0x7000, end - 1).is_some());
+        assert!(DecodedCode::around(&bytes, 0x7000, end).is_none());
+    }
+
+    #[test]
+    fn boundaries_are_found_from_a_few_bytes_before() {
+        // mov rax,[rbx+rcx*8+0x12345678]; add rax,rdx
+        let bytes = [0x48, 0x8b, 0x84, 0xcb, 0x78, 0x56, 0x34, 0x12, 0x48, 0x01, 0xd0].repeat(20);
+        let ip = 0x7000 + 15 * 11;
+        let code = DecodedCode::around(&bytes, 0x7000, ip).unwrap();
+        let first = code.at(0).map(Instruction::ip).unwrap();
+        assert!((ip - 64..ip - 3).contains(&first), "{first:x}");
+        // From a round before on they are all right.
+        for offset in [-11i64, -3, 0, 8, 11] {
+            assert!(code.index_of(ip.wrapping_add_signed(offset)).is_some(), "{offset}");
+        }
+        assert_eq!(code.index_of(ip), code.index_of(ip - 3).map(|before| before + 1));
+    }
+
+    #[test]
+    fn straight_code_comes_before_a_branch_from_above() {
+        // 0: je 3  2: nop  3: nop  4: je 4  6: je 8  8: nop
+        let code = DecodedCode::function(&[0x74, 0x01, 0x90, 0x90, 0x74, 0xfe, 0x74, 0x00, 0x90], 0x1000);
+        assert_eq!(code.predecessors(2), [1, 0]);
+        // A branch to itself is a loop; one to the next instruction is one way to it, not two.
+        assert_eq!(code.predecessors(3), [3, 2]);
+        assert_eq!(code.predecessors(5), [4]);
+        let targets: Vec<usize> = (0..6).filter(|&index| code.is_branch_target(index)).collect();
+        assert_eq!(targets, [2, 3, 5]);
+        let successors = |index| code.successors(index).collect::<Vec<_>>();
+        assert_eq!((successors(1), successors(3)), (vec![2], vec![4, 3]));
+        assert!(successors(5).is_empty(), "nothing is known beyond the end");
+    }
+
+    #[test]
+    fn a_call_leaves_the_registers_that_its_callee_has_to_keep() {
+        // 0: call +0  5: call rax  7: add r12,1  b: jmp rax  d: nop
+        let bytes = [0xe8, 0, 0, 0, 0, 0xff, 0xd0, 0x49, 0x83, 0xc4, 0x01, 0xff, 0xe0, 0x90];
+        let code = DecodedCode::function(&bytes, 0x1000);
+        let written = |index| (0..16).filter(|&register| code.writes(index, register)).collect::<Vec<u8>>();
+        // By the System V convention RBX, RBP and R12 to R15; the stack pointer moves while the callee runs.
+        let lost = [0, 1, 2, 4, 6, 7, 8, 9, 10, 11];
+        assert_eq!((written(0), written(1), written(2)), (lost.to_vec(), lost.to_vec(), vec![12]));
+        let called: Vec<bool> = (0..5).map(|index| calls(code.at(index).unwrap())).collect();
+        assert_eq!(called, [true, true, false, false, false]);
+        assert_eq!((code.falls_from(0), code.falls_from(1), code.falls_from(4)), (None, Some(0), None));
+        assert_eq!(code.successors(0).collect::<Vec<_>>(), [1]);
+        assert_eq!(code.successors(3).count(), 0);
+    }
+
+    #[test]
+    fn a_register_has_one_number_at_any_width() {
+        for (registers, expected) in [
+            ([Register::RAX, Register::EAX, Register::AX, Register::AL], 0),
+            ([Register::RDI, Register::EDI, Register::DI, Register::DIL], 7),
+            ([Register::R15, Register::R15D, Register::R15W, Register::R15L], 15),
+        ] {
+            assert_eq!(registers.map(number), [Some(expected); 4]);
+        }
+        assert_eq!([Register::RIP, Register::YMM0, Register::FS, Register::None].map(number), [None; 4]);
     }
 }

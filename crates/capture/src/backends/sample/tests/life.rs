@@ -122,15 +122,3 @@ impl ProgramControl for SharedControl {
         self.0.wait()
     }
 }
-
-#[test]
-fn bad_requests_are_one_line() {
-    let line = |target, hz| {
-        let error = start(&request(target, hz)).err().expect("an error").to_string();
-        assert!(!error.contains('\n'), "{error}");
-        error
-    };
-    assert!(line(RecordTarget::Command(vec!["true".into()]), 0).contains("wants 1 to 100000"));
-    assert!(line(RecordTarget::Command(vec!["/nonexistent/program".into()]), 1000).contains("/nonexistent/program"));
-    assert!(line(RecordTarget::Pid(5_000_000), 1000).contains("no such process"));
-}

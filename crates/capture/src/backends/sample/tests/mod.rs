@@ -2,7 +2,9 @@
 
 mod life;
 mod processes;
+mod refusals;
 mod shares;
+mod source;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -19,7 +19,8 @@ fn windows(cycles: &[f64]) -> Vec<MosaicWindow> {
     cycles.iter().enumerate().map(window).collect()
 }
 
-/// Mosaics of windows of 9, 8, … cycles, each run `rounds` times, and taking what `seconds` says of the share and round.
+/// Mosaics of windows of 9, 8, … cycles, each run `rounds` times, and taking what `seconds` says of the share and
+/// round.
 fn ran(rounds: u32, seconds: impl Fn(f64, u32) -> f64) -> (Vec<MosaicWindow>, Vec<RanMosaic>) {
     let windows = windows(&[9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]);
     let run =
@@ -93,6 +94,89 @@ fn few_windows_make_few_mosaics() {
     assert_eq!(of(&[5.0]), [vec![0]]);
     let two = of(&[5.0, 1.0]);
     assert!(two[..2] == [vec![0, 1], vec![0]] && two.len() <= 3, "{two:?}");
+}
+
+#[test]
+fn random_halves_are_halves() {
+    let mosaics = mosaics(&windows(&[9.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]), 1);
+    let sizes: Vec<(&str, usize)> = mosaics.iter().map(|mosaic| (&mosaic.name[..], mosaic.windows.len())).collect();
+    let dearest = [("all windows", 9), ("dearest, 25 % of the cost", 2), ("dearest, 50 % of the cost", 3)];
+    assert_eq!(sizes[..3], dearest);
+    assert_eq!(sizes[3], ("dearest, 75 % of the cost", 5));
+    let halves = [("random half 1a", 4), ("random half 1b", 5), ("random half 2a", 4), ("random half 2b", 5)];
+    assert_eq!(sizes[4..], halves);
+}
+
+/// Mosaics with these shares covered, three runs each.
+fn ran_at(shares: &[f64], seconds: impl Fn(f64, u32) -> f64) -> Vec<RanMosaic> {
+    let run = |covered, round| MosaicRun { user_seconds: seconds(covered, round), covered };
+    let mosaic = |&covered: &f64| RanMosaic {
+        name: String::new(),
+        windows: 1,
+        runs: (0..3).map(|round| run(covered, round)).collect(),
+    };
+    shares.iter().map(mosaic).collect()
+}
+
+#[test]
+fn four_mosaics_of_which_one_covers_half_are_enough_for_a_line() {
+    let line = |covered: f64, _: u32| 4.0 - covered;
+    let gain = fit(&windows(&[2.0, 1.0]), 0.9, &ran_at(&[0.0, 0.125, 0.25, 0.5], line), 1).expect("a fit");
+    assert!(gain.terms.len() == 2 && (gain.ratio - 4.0 / 3.0).abs() < 1e-9, "{gain:?}");
+    let same = fit(&windows(&[2.0, 1.0]), 0.9, &ran_at(&[0.75; 4], line), 1);
+    assert_eq!(same.expect_err("no line"), "all runs had the same in huge pages");
+    // Where small pages take no time there is no ratio.
+    assert_eq!(ratio(&ran_at(&[0.0, 0.5, 1.0], |covered, _| covered), 2, 1), None);
+}
+
+#[test]
+fn the_error_of_what_is_left_out_widens_the_interval() {
+    let bent = |covered: f64, round: u32| 4.0 - covered * covered.sqrt() + 0.01 * f64::from(round) * covered;
+    let ran = ran_at(&[0.0, 0.25, 0.5, 1.0], bent);
+    let gain = fit(&windows(&[2.0, 1.0]), 0.9, &ran, 1).expect("a fit");
+    // By hand: each of the four points, by the line through the other three.
+    let points: Vec<(f64, f64)> = [0.0, 0.25, 0.5, 1.0].map(|covered| (covered, bent(covered, 1))).to_vec();
+    let line = |of: &[(f64, f64)], at: f64| {
+        let mean = |what: &dyn Fn(&(f64, f64)) -> f64| of.iter().map(what).sum::<f64>() / of.len() as f64;
+        let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
+        let slope = mean(&|point| (point.0 - x) * (point.1 - y)) / mean(&|point| (point.0 - x).powi(2));
+        y + slope * (at - x)
+    };
+    let foretold: Vec<f64> = (0..4)
+        .map(|out| {
+            let others: Vec<_> = points.iter().enumerate().filter(|(at, _)| *at != out).map(|(_, of)| *of).collect();
+            line(&others, points[out].0)
+        })
+        .collect();
+    let off: Vec<f64> = points.iter().zip(&foretold).map(|((_, seconds), by)| (by / seconds - 1.0).abs()).collect();
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    assert!(gain.mosaics.iter().zip(&foretold).all(|(row, by)| near(row.left_out_seconds, *by)), "{gain:?}");
+    let mean = off.iter().sum::<f64>() / 4.0;
+    assert!(mean > 0.001 && near(gain.mean_left_out_error, mean), "{mean} {gain:?}");
+    assert!(near(gain.most_left_out_error, off.iter().copied().fold(0.0, f64::max)), "{gain:?}");
+    let of_rounds = ratio(&ran, 2, 1).expect("a ratio");
+    assert!(of_rounds.low < of_rounds.high && near(gain.low, of_rounds.low * (1.0 - mean)), "{of_rounds:?} {gain:?}");
+    assert!(near(gain.high, of_rounds.high * (1.0 + mean)), "{of_rounds:?} {gain:?}");
+}
+
+#[test]
+fn half_is_reached_where_half_of_the_gain_is() {
+    // Four seconds, of which two are saved: one less at a half of a line, at 0.3 of what bends.
+    assert_eq!(half_of_gain(&[4.0, -2.0]), Some(0.5));
+    assert_eq!(half_of_gain(&[4.0, -4.0, 2.0]), Some(0.3));
+    assert_eq!([half_of_gain(&[4.0, 0.0]), half_of_gain(&[4.0]), half_of_gain(&[4.0, 1.0])], [None; 3]);
+}
+
+#[test]
+fn shares_that_are_nearly_the_same_settle_no_line() {
+    // Half of eight points lie so much further on.
+    let of = |apart: f64| {
+        let points: Vec<(f64, f64)> =
+            (0..8).map(|i| (0.5 + apart * f64::from(i % 2), 4.0 - f64::from(i % 2))).collect();
+        polynomial(&points, 2).map(|terms| value(&terms, 0.5 + apart))
+    };
+    assert_eq!([of(0.0), of(3e-4)], [None; 2]);
+    assert!(of(1e-3).is_some_and(|seconds| (seconds - 3.0).abs() < 1e-6), "{:?}", of(1e-3));
 }
 
 /// What is off in all, squared, as a fit has to make least.

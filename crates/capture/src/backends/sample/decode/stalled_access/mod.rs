@@ -93,7 +93,7 @@ fn explicit_access(code: &DecodedCode, at: usize, end: usize, sampled: usize, ip
         before => before,
     };
     let loaded = match (instruction.mnemonic(), instruction.op0_kind(), instruction.op0_register()) {
-        (Mnemonic::Mov, OpKind::Register, register) if kind == Kind::Load && end == at + 1 => {
+        (Mnemonic::Mov, OpKind::Register, register) => {
             let bytes = register.size() as u8;
             number(register).filter(|_| bytes >= 4).map(|number| (number, bytes))
         }

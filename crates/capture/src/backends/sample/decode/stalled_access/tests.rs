@@ -96,6 +96,38 @@ fn a_loop_end_and_a_fused_compare() {
 }
 
 #[test]
+fn a_branch_that_is_fused_with_no_compare_accesses_nothing() {
+    // cmp [rdi],rax; nop; nop
+    assert_eq!(sampled(&[0x48, 0x39, 0x07, 0x90, 0x90], 4), None);
+    // 0: cmp [rdi],rax; 3: jne 0; 5: jmp 3; 7: ret: the branch may have run without the compare.
+    assert_eq!(sampled(&[0x48, 0x39, 0x07, 0x75, 0xfb, 0xeb, 0xfc, 0xc3], 5), None);
+    // 0: mov rax,[rdi]; 3: jne 0; 5: ret
+    assert_eq!(sampled(&[0x48, 0x8b, 0x07, 0x75, 0xfb, 0xc3], 5), None);
+    // 0: cmp rdi,rax; 3: jne 0; 5: ret
+    assert_eq!(sampled(&[0x48, 0x39, 0xc7, 0x75, 0xfb, 0xc3], 5), None);
+}
+
+#[test]
+fn the_access_itself_is_told_where_its_registers_are_known() {
+    // 0: mov rax,[rdi]; 3: add rdi,8; 7: jmp 0: this round's, not the next one's.
+    assert_eq!(address(&[0x48, 0x8b, 0x07, 0x48, 0x83, 0xc7, 0x08, 0xeb, 0xf7], 3, &[(RDI, 0x3000)]), Some(0x3000));
+}
+
+#[test]
+fn what_was_loaded_is_known_of_whole_registers() {
+    // mov eax,[rdi] · mov r9,[rdi] · mov ax,[rdi] · add rax,[rdi] · movzx eax,byte [rdi]
+    for (code, expected) in [
+        (&[0x8b, 0x07, 0x90][..], Some((0, 4))),
+        (&[0x4c, 0x8b, 0x0f, 0x90], Some((9, 8))),
+        (&[0x66, 0x8b, 0x07, 0x90], None),
+        (&[0x48, 0x03, 0x07, 0x90], None),
+        (&[0x0f, 0xb6, 0x07, 0x90], None),
+    ] {
+        assert_eq!(sampled(code, code.len() - 1).unwrap().loaded, expected, "{code:x?}");
+    }
+}
+
+#[test]
 fn addresses_of_other_forms() {
     // mov rax,[rip+0x100]; nop
     assert_eq!(address(&[0x48, 0x8b, 0x05, 0, 1, 0, 0, 0x90], 7, &[]), Some(BASE + 7 + 0x100));
