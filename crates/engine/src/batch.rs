@@ -30,8 +30,8 @@ pub(crate) struct Batch {
     pub(crate) first_row: usize,
     pub(crate) first_group: usize,
     pub(crate) addr: [u64; MAX_ITEMS],
-    /// Where in `KnownChunks` its chunk is, and what that says of its tags.
-    pub(crate) at: [u16; MAX_ITEMS],
+    /// Slot of its chunk in `KnownChunks`, and what that says of its tags.
+    pub(crate) at: [u32; MAX_ITEMS],
     pub(crate) tags: [[u32; 4]; MAX_ITEMS],
     /// Physical address of the chunk, or [`crate::chunks::SCATTERED`].
     pub(crate) frame: [u64; MAX_ITEMS],

@@ -77,12 +77,12 @@ impl Engine {
                 continue;
             }
             let first = usize::from(batch.starts[next]);
-            let (at, is_known) = self.chunks.find(addrs[first] >> plan.chunk_shift);
+            let is_known = self.chunks.find(addrs[first] >> plan.chunk_shift).is_some();
             if !is_known && addrs[first] < plan.user_end && !self.marks_every_access {
-                if self.chunks.is_in_use(at) {
+                if self.chunks.is_full() {
                     leaves = self.run_batch::<ROWS>(batch, block, groups, leaves, context);
                 }
-                self.learn(context, at, addrs[first]);
+                self.learn(context, addrs[first]);
             } else {
                 leaves = self.run_batch::<ROWS>(batch, block, groups, leaves, context);
                 batch.first_group += 1;
@@ -112,12 +112,9 @@ impl Engine {
         for group in from..to {
             let first = batch.starts[group];
             let (addr, kind) = (addrs[usize::from(first)], kinds[usize::from(first)] as usize);
-            let (at, is_known) = self.chunks.find(addr >> chunk_shift);
+            let Some(at) = self.chunks.find(addr >> chunk_shift) else { break };
             let chunk = self.chunks.at(at);
             let mut route = route_of[(4 * kind + usize::from(chunk.code)) % route_of.len()];
-            if !is_known {
-                break;
-            }
             if route >= NO_LEVELS {
                 if route == OFF || batch.starts[group + 1] - first > 1 {
                     break;
@@ -129,7 +126,7 @@ impl Engine {
             }
             let item = len % MAX_ITEMS;
             batch.addr[item] = addr;
-            batch.at[item] = at as u16;
+            batch.at[item] = at as u32;
             batch.tags[item] = chunk.tags;
             batch.route[item] = route;
             batch.frame[item] = chunk.frame;
@@ -202,7 +199,7 @@ impl Engine {
             // Often the item before is to another line of the page.
             if addr >> BASE_SHIFT != page {
                 let (_, class) = kind_and_class(usize::from(batch.route[item]));
-                row = self.row(context, usize::from(batch.at[item]), addr, class);
+                row = self.row(context, batch.at[item] as usize, addr, class);
                 prefetch(&self.rows.pages, row as usize);
                 page = addr >> BASE_SHIFT;
             }
@@ -268,7 +265,7 @@ impl Engine {
             let ip = || block.ip.get(batch.first_of(item)).copied().unwrap_or(0);
             let ip = if kind == Kind::Fetch as usize { va } else { ip() };
             self.rows.charge_ip(context.process, ip, &cost);
-            if self.chunks.at(usize::from(batch.at[item])).has_objects {
+            if self.chunks.at(batch.at[item] as usize).has_objects {
                 self.rows.charge_object(&self.spaces[context.space], va, &cost);
             }
         }
@@ -278,9 +275,9 @@ impl Engine {
     /// Remembers a chunk.
     #[cold]
     #[inline(never)]
-    fn learn(&mut self, context: &AccessContext, at: usize, va: u64) {
+    fn learn(&mut self, context: &AccessContext, va: u64) {
         let space = &mut self.spaces[context.space];
-        self.chunks.learn(at, &self.setup, &mut self.hardware, space, context, va);
+        self.chunks.learn(&self.setup, &mut self.hardware, space, context, va);
     }
 
     /// Makes accesses by the scalar path.

@@ -43,7 +43,7 @@ impl Engine {
             for walk in 0..batch.walks.len {
                 let item = usize::from(batch.walks.items[walk]);
                 let (_, class) = kind_and_class(usize::from(batch.route[item]));
-                self.touch(context, usize::from(batch.at[item]), batch.addr[item], class);
+                self.touch(context, batch.at[item] as usize, batch.addr[item], class);
             }
         }
     }
@@ -51,7 +51,7 @@ impl Engine {
     /// Sets the touched marks of the items that no stage has had yet, and notes those around them as they are then.
     fn mark(&mut self, batch: &mut Batch, context: &AccessContext, stage: u8) {
         for item in (0..batch.len).filter(|&item| (stage..SAME_PAGE).contains(&batch.next[item])) {
-            let (at, va) = (usize::from(batch.at[item]), batch.addr[item]);
+            let (at, va) = (batch.at[item] as usize, batch.addr[item]);
             let (_, class) = kind_and_class(usize::from(batch.route[item]));
             self.touch(context, at, va, class);
             if class == BASE {

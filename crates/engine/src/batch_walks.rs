@@ -43,7 +43,7 @@ impl Engine {
                 let item = usize::from(walks.items[usize::from(items[k])]);
                 let (_, class) = kind_and_class(usize::from(batch.route[item]));
                 sets[k] = cache.set_of(batch.addr[item] >> low_bit) as u32;
-                words[k] = self.chunks.walk_at(usize::from(batch.at[item])).tags[stage - offset[class]];
+                words[k] = self.chunks.walk_at(batch.at[item] as usize).tags[stage - offset[class]];
             }
             // What misses is filled: the entry is read, since the walk begins above it.
             let keys = LookupKeys { sets: &sets[..n], words: &words[..n], seconds: &[] };
@@ -127,7 +127,7 @@ impl Engine {
                 let item = usize::from(item) % MAX_ITEMS;
                 let va = batch.addr[item];
                 let within = (va >> low & mask) << shift;
-                let chunk = self.chunks.walk_at(usize::from(batch.at[item]));
+                let chunk = self.chunks.walk_at(batch.at[item] as usize);
                 if chunk.known >> position & 1 == 0 {
                     let entry = self.tables.entry(&plan.guest_memory, space, level, va, Stage::Guest, &mut self.counts);
                     chunk.known |= 1 << position;

@@ -1,15 +1,22 @@
-//! A cache of what is known of each 2 MiB chunk of addresses: its tags (`tags.rs`), its frame, its walk.
+//! What is known of each 2 MiB chunk of addresses: its tags (`tags.rs`), its frame, its walk.
 
 use crate::classes::{BASE, CLASSES, HUGE};
 use crate::context::AccessContext;
+use crate::fasthash::{spread, FastMap, FastSet};
 use crate::hardware::Hardware;
 use crate::pages::NONE;
 use crate::plan::MAX_WALK_STEPS;
 use crate::space::{physical, AddressSpace};
 use crate::{Detail, Setup};
 
-/// Chunks remembered: 8 GiB of addresses, in 256 KiB (and as much for walks).
-const REMEMBERED: usize = 1 << 12;
+/// Fewest slots: two leaf tables' worth of a small program, in 8 KiB with its walks.
+const LEAST_SLOTS: usize = 1 << 6;
+
+/// Most slots: half of them hold 2 TiB of addresses, in 256 MiB with their walks.
+const MOST_SLOTS: usize = 1 << 21;
+
+/// Bits of the hash that choose a slot; more than the most slots have.
+const HASH_BITS: u32 = 32;
 
 /// Bits of a chunk number: 57-bit addresses above 20 bits.
 const CHUNK_BITS: u32 = 37;
@@ -49,42 +56,48 @@ pub(crate) struct ChunkWalk {
     pub(crate) known: u32,
 }
 
-/// The chunks used lately.
+/// The key of a free slot; no run's number reaches it.
+const FREE: u64 = u64::MAX;
+
+const NOTHING: KnownChunk = KnownChunk {
+    key: FREE,
+    frame: 0,
+    tags: [0; 4],
+    pages: 0,
+    huge_row: NONE,
+    huge_is_touched: false,
+    code: 0,
+    has_objects: false,
+};
+
+const NO_WALK: ChunkWalk = ChunkWalk { tables: [0; MAX_WALK_STEPS], tags: [0; MAX_WALK_STEPS], known: 0 };
+
+/// All chunks that were used since something changed what is known: a hash table that is at most half full, of which a
+/// chunk has the first free slot from its hash on.
 #[derive(Debug, Default)]
 pub(crate) struct KnownChunks {
-    chunks: Box<[KnownChunk]>,
+    slots: Vec<KnownChunk>,
+    /// By slot.
     walks: Vec<ChunkWalk>,
+    /// Slots that are not free. Those of earlier runs are found no more, and stay until the table is built anew.
+    used: usize,
     /// The run's number, above the bits of a chunk.
     run: u64,
-    /// Numbers of (space, hardware thread), as long as nothing changes what is remembered.
-    runs: crate::fasthash::FastMap<(usize, usize), u64>,
+    /// Numbers of (space, hardware thread), as long as nothing changes what is known.
+    runs: FastMap<(usize, usize), u64>,
     next_run: u64,
 }
 
 impl KnownChunks {
-    /// What is remembered may have changed.
+    /// What is known may have changed.
     pub(crate) fn forget(&mut self) {
         self.runs.clear();
     }
 
     /// A run of a space on a hardware thread begins.
     pub(crate) fn begin(&mut self, space: usize, hw: usize) {
-        if self.chunks.is_empty() || self.next_run >> (64 - CHUNK_BITS) != 0 {
-            let nothing = KnownChunk {
-                key: u64::MAX,
-                frame: 0,
-                tags: [0; 4],
-                pages: 0,
-                huge_row: NONE,
-                huge_is_touched: false,
-                code: 0,
-                has_objects: false,
-            };
-            self.chunks = vec![nothing; REMEMBERED].into();
-            self.walks =
-                vec![ChunkWalk { tables: [0; MAX_WALK_STEPS], tags: [0; MAX_WALK_STEPS], known: 0 }; REMEMBERED];
-            self.runs.clear();
-            self.next_run = 0;
+        if self.slots.is_empty() || self.next_run >> (64 - CHUNK_BITS) != 0 {
+            self.empty(LEAST_SLOTS);
         }
         let next = self.next_run;
         let run = *self.runs.entry((space, hw)).or_insert(next);
@@ -92,28 +105,72 @@ impl KnownChunks {
         self.run = run << CHUNK_BITS;
     }
 
-    /// Where a chunk would be, and whether it is there.
+    /// The slot of a chunk that is known.
     #[inline(always)]
-    pub(crate) fn find(&self, chunk: u64) -> (usize, bool) {
-        // Spaces and hardware threads begin at different places.
-        let at = (chunk ^ self.run >> (CHUNK_BITS - 4)) as usize % REMEMBERED;
-        // Chunks of other addresses than a run's own have more bits, and are never there.
-        (at, self.chunks[at].key ^ self.run == chunk)
+    pub(crate) fn find(&self, chunk: u64) -> Option<usize> {
+        // A chunk with more bits would look like one of another run.
+        if chunk >> CHUNK_BITS != 0 {
+            return None;
+        }
+        let slot = self.slot_of(self.run | chunk);
+        (self.slots[slot].key != FREE).then_some(slot)
     }
 
-    /// Is another chunk of this run there?
-    pub(crate) fn is_in_use(&self, at: usize) -> bool {
-        self.chunks[at].key >> CHUNK_BITS == self.run >> CHUNK_BITS
+    /// The slot that has the key, or else the one that is free for it.
+    #[inline(always)]
+    fn slot_of(&self, key: u64) -> usize {
+        let last = self.slots.len() - 1;
+        let mut slot = (spread(key) >> (64 - HASH_BITS)) as usize & last;
+        while self.slots[slot].key != key && self.slots[slot].key != FREE {
+            slot = (slot + 1) & last;
+        }
+        slot
+    }
+
+    /// Does the next chunk to be learned move the others to other slots?
+    pub(crate) fn is_full(&self) -> bool {
+        self.used >= self.slots.len() / 2
+    }
+
+    /// Builds the table anew without what earlier runs knew, and so large that a quarter of it is in use; where there
+    /// are too many, all are learned again.
+    fn make_room(&mut self) {
+        let runs: FastSet<u64> = self.runs.values().copied().collect();
+        let is_live = |chunk: &KnownChunk| chunk.key != FREE && runs.contains(&(chunk.key >> CHUNK_BITS));
+        let live = self.slots.iter().filter(|chunk| is_live(chunk)).count();
+        let len = (4 * live).next_power_of_two().clamp(LEAST_SLOTS, MOST_SLOTS);
+        let (slots, walks) = (std::mem::take(&mut self.slots), std::mem::take(&mut self.walks));
+        self.fill_with_nothing(len);
+        if live >= len / 2 {
+            return;
+        }
+        for (chunk, walk) in slots.into_iter().zip(walks).filter(|(chunk, _)| is_live(chunk)) {
+            let slot = self.slot_of(chunk.key);
+            (self.slots[slot], self.walks[slot]) = (chunk, walk);
+        }
+        self.used = live;
+    }
+
+    fn fill_with_nothing(&mut self, len: usize) {
+        self.slots = vec![NOTHING; len];
+        self.walks = vec![NO_WALK; len];
+        self.used = 0;
+    }
+
+    fn empty(&mut self, len: usize) {
+        self.fill_with_nothing(len);
+        self.runs.clear();
+        self.next_run = 0;
     }
 
     #[inline(always)]
     pub(crate) fn at(&self, at: usize) -> &KnownChunk {
-        &self.chunks[at]
+        &self.slots[at]
     }
 
     #[inline(always)]
     pub(crate) fn at_mut(&mut self, at: usize) -> &mut KnownChunk {
-        &mut self.chunks[at]
+        &mut self.slots[at]
     }
 
     #[inline(always)]
@@ -121,12 +178,12 @@ impl KnownChunks {
         &mut self.walks[at]
     }
 
-    /// Works out a chunk. The caller sees to it that there is room for its tags.
+    /// Works out a chunk that is not known; all others may get other slots if [`Self::is_full`]. The caller sees to it
+    /// that there is room for its tags.
     #[cold]
     #[inline(never)]
     pub(crate) fn learn(
         &mut self,
-        at: usize,
         setup: &Setup,
         hardware: &mut Hardware,
         space: &mut AddressSpace,
@@ -148,8 +205,14 @@ impl KnownChunks {
         let frame = if plan.chunk_is_contiguous(class) { physical(plan, space, start, class) } else { SCATTERED };
         let end = start + (1 << plan.chunk_shift);
         let has_locks = plan.tlbs.iter().any(|tlb| tlb.has_locks_in(start, end));
-        self.chunks[at] = KnownChunk {
-            key: self.run | chunk,
+        if self.is_full() {
+            self.make_room();
+        }
+        let key = self.run | chunk;
+        let at = self.slot_of(key);
+        self.used += 1;
+        self.slots[at] = KnownChunk {
+            key,
             frame,
             tags,
             pages: if class == BASE { space.pages.chunk_at(va) as u32 } else { 0 },
@@ -166,7 +229,7 @@ impl KnownChunks {
                 }
                 None => 0,
             });
-            self.walks[at] = ChunkWalk { tables: [0; MAX_WALK_STEPS], tags, known: 0 };
+            self.walks[at] = ChunkWalk { tags, ..NO_WALK };
         }
     }
 }

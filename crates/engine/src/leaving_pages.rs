@@ -141,9 +141,8 @@ impl Engine {
     fn locate(&mut self, left: &mut LeavingPage, context: &AccessContext) {
         let plan = &*context.plan;
         let page = WindowPage::new(plan, context.space, left.addr);
-        let (at, is_known) = self.chunks.find(page.va >> plan.chunk_shift);
-        let known = self.chunks.at(at);
-        let known = (is_known && page.owner == context.space && usize::from(known.code) < CLASSES).then_some(*known);
+        let known = self.chunks.find(page.va >> plan.chunk_shift).map(|at| *self.chunks.at(at));
+        let known = known.filter(|known| page.owner == context.space && usize::from(known.code) < CLASSES);
         let class = match known {
             Some(chunk) => chunk.code.into(),
             None => self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, plan.leaf_shift[HUGE]),

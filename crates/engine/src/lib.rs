@@ -72,6 +72,7 @@ mod row_groups;
 mod rows;
 mod run;
 mod run_block;
+mod run_queue;
 mod set_index;
 mod setup;
 mod space;

@@ -1,11 +1,12 @@
 //! Running whole sources: one setup or several over one decoding pass.
 
+use std::num::NonZero;
 use std::ops::ControlFlow;
-use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::Arc;
 
 use lookaside_trace::{Block, Source, TraceError};
 
+use crate::run_queue::RunQueue;
 use crate::{Engine, Outcome, Setup, SetupError};
 
 /// What a run over a source came to.
@@ -30,9 +31,6 @@ pub enum RunEnd {
     Unreadable(TraceError),
 }
 
-/// Blocks that may wait for the slowest model: enough to even out blocks of unequal cost.
-const QUEUED_BLOCKS: usize = 4;
-
 /// Runs one setup over a source.
 ///
 /// `progress` is called after each block with the accesses so far, and may stop the run.
@@ -47,8 +45,8 @@ pub fn run_source(
     run_many(vec![setup], source, progress)
 }
 
-/// Runs several setups over a source that is decoded once. Each model has a thread of its own; the
-/// outcomes are the same as from runs one by one.
+/// Runs several setups over a source that is decoded once, on as many threads as there are CPUs (at most one a setup)
+/// beside the one that decodes. The outcomes are the same as from runs one by one.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -76,8 +74,8 @@ pub fn run_many(
     run_many_watched(setups, source, progress, |_, _, _| ())
 }
 
-/// As [`run_many`]. `watch` is called after each block with the number of a setup, its model and the block, on that
-/// model's thread.
+/// As [`run_many`]. `watch` is called after each block with the number of a setup, its model and the block, in order for
+/// each setup, on whichever thread ran it.
 ///
 /// # Errors
 /// A setup is impossible. A source that fails is in [`RunResult::end`], with the outcomes so far.
@@ -87,53 +85,53 @@ pub fn run_many_watched(
     mut progress: impl FnMut(u64) -> ControlFlow<()>,
     watch: impl Fn(usize, &Engine, &Block) + Sync,
 ) -> Result<RunResult, SetupError> {
-    let watch = &watch;
     let engines = setups.into_iter().map(Engine::new).collect::<Result<Vec<_>, _>>()?;
-    let ran = std::thread::scope(|scope| {
-        let (senders, models): (Vec<_>, Vec<_>) = engines
-            .into_iter()
-            .enumerate()
-            .map(|(number, engine)| {
-                let (sender, receiver) = sync_channel::<Arc<Block>>(QUEUED_BLOCKS);
-                (sender, scope.spawn(move || model(engine, &receiver, |engine, block| watch(number, engine, block))))
-            })
-            .unzip();
-        let mut pool: Vec<Arc<Block>> = Vec::new();
-        let mut accesses = 0;
-        let end = loop {
-            let mut block = take_unused(&mut pool);
-            let Some(filled) = Arc::get_mut(&mut block) else { continue };
-            match source.next_block(filled) {
-                Ok(true) => {}
-                Ok(false) => break RunEnd::Complete,
-                Err(error) => break RunEnd::Unreadable(error),
-            }
-            accesses += filled.accesses();
-            for sender in &senders {
-                // Fails only if the model's thread has panicked, which the join below passes on.
-                let _ = sender.send(Arc::clone(&block));
-            }
-            pool.push(block);
-            if progress(accesses).is_break() {
-                break RunEnd::Stopped;
+    let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = cpus.min(engines.len());
+    let queue = RunQueue::new(engines);
+    let mut accesses = 0;
+    let end = std::thread::scope(|scope| {
+        let run_models = || {
+            while let Some(model) = queue.take() {
+                model.run(&watch);
             }
         };
-        drop(senders);
-        let outcomes = models.into_iter().map(|model| match model.join() {
-            Ok(outcome) => outcome,
-            Err(panic) => std::panic::resume_unwind(panic),
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run_models)).collect();
+        let end = give_blocks(&queue, source, |more| {
+            accesses += more;
+            progress(accesses)
         });
-        RunResult { outcomes: outcomes.collect(), accesses, end }
+        for thread in threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
+        end
     });
-    Ok(ran)
+    Ok(RunResult { outcomes: queue.into_engines().map(|engine| engine.outcome()).collect(), accesses, end })
 }
 
-fn model(mut engine: Engine, blocks: &Receiver<Arc<Block>>, watch: impl Fn(&Engine, &Block)) -> Outcome {
-    while let Ok(block) = blocks.recv() {
-        engine.run(&block);
-        watch(&engine, &block);
+/// Puts a source's blocks into the queue, and ends it. `progress` is called after each with its accesses.
+fn give_blocks(queue: &RunQueue, source: &mut dyn Source, mut progress: impl FnMut(u64) -> ControlFlow<()>) -> RunEnd {
+    // Even if the source panics: the models' threads are waited for.
+    let _end = queue.ended_on_drop();
+    let mut pool: Vec<Arc<Block>> = Vec::new();
+    loop {
+        let mut block = take_unused(&mut pool);
+        let Some(filled) = Arc::get_mut(&mut block) else { continue };
+        match source.next_block(filled) {
+            Ok(true) => {}
+            Ok(false) => return RunEnd::Complete,
+            Err(error) => return RunEnd::Unreadable(error),
+        }
+        let accesses = filled.accesses();
+        // The panic that lost a model is passed on when its thread is joined.
+        if !queue.push(Arc::clone(&block)) {
+            return RunEnd::Stopped;
+        }
+        pool.push(block);
+        if progress(accesses).is_break() {
+            return RunEnd::Stopped;
+        }
     }
-    engine.outcome()
 }
 
 /// A block that no model holds any more, or a new one.

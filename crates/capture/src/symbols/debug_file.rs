@@ -10,30 +10,47 @@ use std::sync::Arc;
 use gimli::{Dwarf, EndianArcSlice, RunTimeEndian, SectionId};
 use object::{Object, ObjectSection, ReadCache};
 
+use super::block_reader::BlockReader;
 use super::table::SymbolTable;
 
 type Reader = EndianArcSlice<RunTimeEndian>;
 pub(super) type DebugLines = addr2line::Context<Reader>;
 
-/// The debug information of `file`, read from `path`, with a separate debug file's symbols added to `symbols`.
-pub(super) fn load<'data>(
+/// The debug information of `file`, which was read from `path`.
+pub(super) fn lines<'data>(file: &impl Object<'data>, path: &Path, debug_root: &Path) -> Option<DebugLines> {
+    if has_lines(file) {
+        return own_lines(file, path, debug_root);
+    }
+    with_separate(file, path, debug_root, |debug, path| own_lines(debug, path, debug_root)).flatten()
+}
+
+/// Adds the functions that the separate debug file of `file` names, if it has one.
+pub(super) fn add_symbols<'data>(file: &impl Object<'data>, path: &Path, debug_root: &Path, symbols: &mut SymbolTable) {
+    if !has_lines(file) {
+        with_separate(file, path, debug_root, |debug, _| symbols.add(debug));
+    }
+}
+
+fn has_lines<'data>(file: &impl Object<'data>) -> bool {
+    [".debug_info", ".zdebug_info"].into_iter().any(|name| file.section_by_name(name).is_some())
+}
+
+type SeparateFile<'cache, 'file> = object::File<'cache, &'cache ReadCache<BlockReader<'file>>>;
+
+/// Runs `f` on the separate debug file and its path.
+fn with_separate<'data, T>(
     file: &impl Object<'data>,
     path: &Path,
     debug_root: &Path,
-    symbols: &mut SymbolTable,
-) -> Option<DebugLines> {
-    if file.section_by_name(".debug_info").is_some() || file.section_by_name(".zdebug_info").is_some() {
-        return lines(file, path, debug_root);
-    }
+    f: impl FnOnce(&SeparateFile<'_, '_>, &Path) -> T,
+) -> Option<T> {
     for candidate in candidates(file, path, debug_root) {
         let Ok(opened) = File::open(&candidate) else { continue };
-        let cache = ReadCache::new(opened);
+        let cache = ReadCache::new(BlockReader::new(&opened));
         let Ok(debug) = object::File::parse(&cache) else { continue };
-        if !belongs(file, &debug, &candidate) {
-            continue;
+        if belongs(file, &debug, &candidate) {
+            return Some(f(&debug, &candidate));
         }
-        symbols.add(&debug);
-        return lines(&debug, &candidate, debug_root);
     }
     None
 }
@@ -71,7 +88,7 @@ fn belongs<'a, 'b>(file: &impl Object<'a>, debug: &impl Object<'b>, debug_path: 
     }
 }
 
-fn lines<'data>(file: &impl Object<'data>, path: &Path, debug_root: &Path) -> Option<DebugLines> {
+fn own_lines<'data>(file: &impl Object<'data>, path: &Path, debug_root: &Path) -> Option<DebugLines> {
     let mut dwarf = sections(file)?;
     if let Ok(Some((name, id))) = file.gnu_debugaltlink() {
         // Relative to the folder that the debug file is really in.
@@ -79,7 +96,7 @@ fn lines<'data>(file: &impl Object<'data>, path: &Path, debug_root: &Path) -> Op
         let linked = real.parent().map(|folder| folder.join(OsStr::from_bytes(name)));
         for candidate in linked.into_iter().chain(by_build_id(id, debug_root)) {
             let Ok(opened) = File::open(&candidate) else { continue };
-            let cache = ReadCache::new(opened);
+            let cache = ReadCache::new(BlockReader::new(&opened));
             let Ok(shared) = object::File::parse(&cache) else { continue };
             if shared.build_id().ok().flatten() == Some(id) {
                 if let Some(shared) = sections(&shared) {

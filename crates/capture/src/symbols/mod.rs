@@ -4,6 +4,7 @@
 //! addresses up in the mapped ELF files of any architecture: debug information first (the file's
 //! own, or a separate debug file), then symbol tables, else `module+0xoffset`.
 
+mod block_reader;
 mod call_site;
 mod code_name;
 mod debug_file;

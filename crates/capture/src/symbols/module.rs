@@ -1,6 +1,7 @@
 //! One mapped file: its segments, symbols, source lines, function bounds and code.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek};
@@ -12,6 +13,7 @@ use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, Unwind
 use lookaside_host::{parse_smaps, Process};
 use object::{Object, ObjectSection, ObjectSegment, ReadCache};
 
+use super::block_reader::BlockReader;
 use super::code_name::CodeName;
 use super::debug_file::{self, DebugLines};
 use super::table::SymbolTable;
@@ -26,14 +28,23 @@ struct LoadSegment {
     file_size: u64,
 }
 
-/// The parts of a readable ELF file that names come from.
+/// The parts of a readable ELF file that names and bounds come from, each made on first use: a sampler that runs beside
+/// a service asks for bounds alone, and reading debug information takes a tenth of a second of a CPU.
 #[derive(Default)]
 struct ElfContents {
     segments: Vec<LoadSegment>,
-    symbols: SymbolTable,
-    lines: Option<DebugLines>,
-    /// Function bounds from the unwind tables, sorted, made on first use.
-    unwind: Option<Vec<Range<u64>>>,
+    symbols: OnceCell<SymbolTable>,
+    lines: OnceCell<Option<DebugLines>>,
+    /// Function bounds from the unwind tables, sorted.
+    unwind: OnceCell<Vec<Range<u64>>>,
+}
+
+/// Where what is made on first use is read from.
+#[derive(Clone, Copy)]
+struct ElfFiles<'a> {
+    path: &'a str,
+    file: Option<&'a File>,
+    debug_root: &'a Path,
 }
 
 /// A mapped file, opened when it is first mapped with execute permission, parsed on first lookup.
@@ -64,35 +75,28 @@ impl MappedModule {
     /// Names of all functions at an offset in the file, innermost first; at least one.
     pub fn names(&mut self, file_offset: u64, debug_root: &Path) -> Vec<CodeName> {
         let module = self.path.clone();
-        let Some((contents, addr)) =
-            self.parsed(debug_root).and_then(|c| c.locate(file_offset).map(|(_, addr)| (c, addr)))
-        else {
+        let Some((files, contents, (_, addr))) = self.parsed_at(file_offset, debug_root) else {
             return vec![CodeName { module, offset: file_offset, ..CodeName::default() }];
         };
         let plain = CodeName { module, offset: addr, ..CodeName::default() };
-        let mut names = contents.frames(addr, &plain);
+        let mut names = contents.frames(files, addr, &plain);
         if names.is_empty() {
             names.push(plain);
         }
         if let Some(outermost) = names.last_mut().filter(|name| name.function.is_none()) {
-            outermost.function = contents.symbols.find(addr).map(|(name, _)| demangled(name));
+            outermost.function = contents.symbols(files).find(addr).map(|(name, _)| demangled(name));
         }
         names
     }
 
     /// The bounds of the function at an offset in the file, as offsets in the file.
     pub fn function_bounds(&mut self, file_offset: u64, debug_root: &Path) -> Option<Range<u64>> {
-        let path = self.path.clone();
-        self.parsed(debug_root)?;
-        let file = self.file.as_ref();
-        let contents = self.contents.as_mut()?.as_mut()?;
-        let (segment, addr) = contents.locate(file_offset)?;
-        let unwind =
-            contents.unwind.get_or_insert_with(|| with_elf(&path, file, |elf| unwind_ranges(elf)).unwrap_or_default());
+        let (files, contents, (segment, addr)) = self.parsed_at(file_offset, debug_root)?;
+        let unwind = contents.unwind.get_or_init(|| files.with_elf(|elf| unwind_ranges(elf)).unwrap_or_default());
         let at = unwind.partition_point(|range| range.start <= addr);
         let unwound = unwind[..at].last().filter(|range| addr < range.end).cloned();
         // The unwind tables first: they bound every compiled function, local ones in stripped files too.
-        let range = unwound.or_else(|| contents.symbols.find(addr).map(|(_, range)| range))?;
+        let range = unwound.or_else(|| contents.symbols(files).find(addr).map(|(_, range)| range))?;
         // Within the bytes before and after that the file has for the segment.
         let before = (addr - range.start).min(file_offset - segment.file_offset);
         let after = (range.end - addr).min(segment.file_offset.saturating_add(segment.file_size) - file_offset);
@@ -116,29 +120,41 @@ impl MappedModule {
         bytes
     }
 
-    fn parsed(&mut self, debug_root: &Path) -> Option<&mut ElfContents> {
+    /// The file's contents, with the segment and the address of an offset in it.
+    fn parsed_at<'a>(
+        &'a mut self,
+        file_offset: u64,
+        debug_root: &'a Path,
+    ) -> Option<(ElfFiles<'a>, &'a ElfContents, (LoadSegment, u64))> {
         if self.contents.is_none() {
             self.open();
-            let path = Path::new(&self.path);
-            let contents = with_elf(&self.path, self.file.as_ref(), |elf| ElfContents::new(elf, path, debug_root));
-            self.contents = Some(contents);
         }
-        self.contents.as_mut()?.as_mut()
+        let files = ElfFiles { path: &self.path, file: self.file.as_ref(), debug_root };
+        let contents = self.contents.get_or_insert_with(|| files.with_elf(|elf| ElfContents::new(elf))).as_ref()?;
+        Some((files, contents, contents.locate(file_offset)?))
     }
 }
 
 impl ElfContents {
-    fn new<'data>(elf: &impl Object<'data>, path: &Path, debug_root: &Path) -> Self {
+    fn new<'data>(elf: &impl Object<'data>) -> Self {
         let segments = elf.segments().map(|segment| {
             let (file_offset, file_size) = segment.file_range();
             LoadSegment { addr: segment.address(), file_offset, file_size }
         });
-        let segments = segments.collect();
-        let mut symbols = SymbolTable::default();
-        symbols.add(elf);
-        let lines = debug_file::load(elf, path, debug_root, &mut symbols);
-        symbols.sort();
-        ElfContents { segments, symbols, lines, unwind: None }
+        ElfContents { segments: segments.collect(), ..ElfContents::default() }
+    }
+
+    /// The functions that the file and its separate debug file name.
+    fn symbols(&self, files: ElfFiles<'_>) -> &SymbolTable {
+        self.symbols.get_or_init(|| {
+            let mut symbols = SymbolTable::default();
+            files.with_elf(|elf| {
+                symbols.add(elf);
+                debug_file::add_symbols(elf, Path::new(files.path), files.debug_root, &mut symbols);
+            });
+            symbols.sort();
+            symbols
+        })
     }
 
     /// The segment of an offset in the file, and its address as the file's own tables have it.
@@ -150,9 +166,10 @@ impl ElfContents {
     }
 
     /// Functions and lines that the debug information gives, innermost first.
-    fn frames(&self, addr: u64, plain: &CodeName) -> Vec<CodeName> {
+    fn frames(&self, files: ElfFiles<'_>, addr: u64, plain: &CodeName) -> Vec<CodeName> {
         let mut names = Vec::new();
-        let Some(lines) = &self.lines else { return names };
+        let load = |elf: &Elf<'_, '_>| debug_file::lines(elf, Path::new(files.path), files.debug_root);
+        let Some(lines) = self.lines.get_or_init(|| files.with_elf(load).flatten()) else { return names };
         // Split debug information (.dwo) is not followed: such code has its symbol only.
         let Ok(mut frames) = lines.find_frames(addr).skip_all_loads() else { return names };
         while let Ok(Some(frame)) = frames.next() {
@@ -197,17 +214,18 @@ trait ReadSeek: Read + Seek {}
 impl<T: Read + Seek> ReadSeek for T {}
 type Elf<'cache, 'data> = object::File<'cache, &'cache ReadCache<Box<dyn ReadSeek + 'data>>>;
 
-/// Runs `f` on the parsed file; `None` where it is not readable.
-fn with_elf<T>(path: &str, file: Option<&File>, f: impl FnOnce(&Elf<'_, '_>) -> T) -> Option<T> {
-    let data: Box<dyn ReadSeek + '_> = match (vdso(path), file) {
-        (Some(bytes), _) => Box::new(Cursor::new(bytes)),
-        (None, Some(file)) => Box::new(file),
-        (None, None) => return None,
-    };
-    let cache = ReadCache::new(data);
-    let elf = object::File::parse(&cache).ok()?;
-    let result = f(&elf);
-    Some(result)
+impl ElfFiles<'_> {
+    /// Runs `f` on the parsed file; `None` where it is not readable.
+    fn with_elf<T>(self, f: impl FnOnce(&Elf<'_, '_>) -> T) -> Option<T> {
+        let data: Box<dyn ReadSeek + '_> = match (vdso(self.path), self.file) {
+            (Some(bytes), _) => Box::new(Cursor::new(bytes)),
+            (None, Some(file)) => Box::new(BlockReader::new(file)),
+            (None, None) => return None,
+        };
+        let cache = ReadCache::new(data);
+        let elf = object::File::parse(&cache).ok()?;
+        Some(f(&elf))
+    }
 }
 
 /// Bounds of all functions in `.eh_frame`.

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use lookaside_engine::{run_many, run_source, Detail, Engine, RunEnd, Setup, WalkModel};
+use lookaside_engine::{run_many, run_many_watched, run_source, Detail, Engine, RunEnd, Setup, WalkModel};
 use lookaside_stats::SplitMix64;
 use lookaside_trace::{Block, Kind, Source, TraceError, TraceInfo};
 
@@ -98,4 +98,38 @@ fn an_impossible_setup_is_an_error() {
     all[1].walks = WalkModel::AlwaysAt("no such cache".into());
     let error = run_many(all, &mut Blocks::new(None), |_| ControlFlow::Continue(())).expect_err("no such cache");
     assert!(error.to_string().contains("no such cache"), "{error}");
+}
+
+/// More models than threads, each with blocks of its own length to fall behind by.
+#[test]
+fn a_crowd_of_models_is_one_by_one() {
+    let crowd = || setups().into_iter().cycle().take(61).collect::<Vec<_>>();
+    let seen = std::sync::Mutex::new(vec![0; 61]);
+    let count = |number: usize, _: &Engine, block: &Block| {
+        let mut seen = seen.lock().expect("nobody panics");
+        // Each setup has the blocks in order.
+        assert_eq!(block.addr, Blocks::new(None).all[seen[number]].addr);
+        seen[number] += 1;
+    };
+    let ran = run_many_watched(crowd(), &mut Blocks::new(None), |_| ControlFlow::Continue(()), count);
+    let alone = alone(20);
+    let ran = ran.expect("good setups");
+    assert!(ran.outcomes.iter().enumerate().all(|(i, outcome)| *outcome == alone[i % alone.len()]));
+    assert_eq!(seen.into_inner().expect("nobody panics"), vec![20; 61]);
+}
+
+#[test]
+fn a_panic_in_a_model_or_a_source_is_passed_on() {
+    let fails = |number: usize, _: &Engine, _: &Block| assert!(number != 2, "model 2 fails");
+    let run = || run_many_watched(setups(), &mut Blocks::new(None), |_| ControlFlow::Continue(()), fails);
+    let panic = std::panic::catch_unwind(run).expect_err("it panics");
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"model 2 fails"));
+
+    let progress = |accesses| {
+        assert!(accesses < 50_000, "the caller fails");
+        ControlFlow::Continue(())
+    };
+    let run = || run_many(setups(), &mut Blocks::new(None), progress);
+    let panic = std::panic::catch_unwind(run).expect_err("it panics");
+    assert_eq!(panic.downcast_ref::<&str>(), Some(&"the caller fails"));
 }
