@@ -112,21 +112,22 @@ impl Engine {
         for group in from..to {
             let first = batch.starts[group];
             let (addr, kind) = (addrs[usize::from(first)], kinds[usize::from(first)] as usize);
-            let Some(at) = self.chunks.find(addr >> chunk_shift) else { break };
-            let chunk = self.chunks.at(at);
-            let mut route = route_of[(4 * kind + usize::from(chunk.code)) % route_of.len()];
+            let Some(slot) = self.chunks.find(addr >> chunk_shift) else { break };
+            let mut route = route_of[(4 * kind + usize::from(slot.code)) % route_of.len()];
             if route >= NO_LEVELS {
                 if route == OFF || batch.starts[group + 1] - first > 1 {
                     break;
                 }
                 route -= NO_LEVELS;
             }
-            if ROWS && usize::from(chunk.code) == BASE {
+            // Nothing hangs on it before the batch runs, so many are waited for at once.
+            let chunk = self.chunks.at(slot.at as usize);
+            if ROWS && usize::from(slot.code) == BASE {
                 pages.prefetch_row_number(chunk.pages as usize, addr);
             }
             let item = len % MAX_ITEMS;
             batch.addr[item] = addr;
-            batch.at[item] = at as u32;
+            batch.at[item] = slot.at;
             batch.tags[item] = chunk.tags;
             batch.route[item] = route;
             batch.frame[item] = chunk.frame;

@@ -2,24 +2,27 @@
 
 use crate::classes::{BASE, CLASSES, HUGE};
 use crate::context::AccessContext;
-use crate::fasthash::{spread, FastMap, FastSet};
+use crate::fasthash::{FastMap, FastSet, MULTIPLIER};
 use crate::hardware::Hardware;
 use crate::pages::NONE;
 use crate::plan::MAX_WALK_STEPS;
 use crate::space::{physical, AddressSpace};
 use crate::{Detail, Setup};
 
-/// Fewest slots: two leaf tables' worth of a small program, in 8 KiB with its walks.
+/// Fewest slots: a small program's chunks, in 1 KiB.
 const LEAST_SLOTS: usize = 1 << 6;
 
-/// Most slots: half of them hold 2 TiB of addresses, in 256 MiB with their walks.
+/// Most slots: half of them are of 2 TiB of addresses, with 160 MiB.
 const MOST_SLOTS: usize = 1 << 21;
 
-/// Bits of the hash that choose a slot; more than the most slots have.
-const HASH_BITS: u32 = 32;
+/// Chunks next to each other have slots next to each other: one cache line of them.
+const NEIGHBOUR_BITS: u32 = 2;
 
-/// Bits of a chunk number: 57-bit addresses above 20 bits.
-const CHUNK_BITS: u32 = 37;
+/// Bits of a chunk number: all addresses, above 20 bits.
+const CHUNK_BITS: u32 = 44;
+
+/// Numbers of runs; with the last one and a chunk of all ones a key would be [`FREE`].
+const RUNS: u64 = (1 << (64 - CHUNK_BITS)) - 1;
 
 /// No common distance to the frames.
 pub(crate) const SCATTERED: u64 = u64::MAX;
@@ -28,7 +31,6 @@ pub(crate) const SCATTERED: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct KnownChunk {
-    key: u64,
     /// Physical address of the first byte, if the others follow it; else [`SCATTERED`].
     pub(crate) frame: u64,
     /// First tags of the chunk: held by the space, by the space on this hardware thread; then those of the page that is
@@ -39,8 +41,6 @@ pub(crate) struct KnownChunk {
     /// Row of the huge page, once it has one.
     pub(crate) huge_row: u32,
     pub(crate) huge_is_touched: bool,
-    /// The class, plus [`CLASSES`] where pages may be locked.
-    pub(crate) code: u8,
     /// Objects may lie here.
     pub(crate) has_objects: bool,
 }
@@ -56,31 +56,31 @@ pub(crate) struct ChunkWalk {
     pub(crate) known: u32,
 }
 
-/// The key of a free slot; no run's number reaches it.
+/// Where a chunk is, and by which route accesses to it go.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(16))]
+pub(crate) struct ChunkSlot {
+    key: u64,
+    /// Number of the chunk.
+    pub(crate) at: u32,
+    /// The class, plus [`CLASSES`] where pages may be locked.
+    pub(crate) code: u8,
+}
+
+/// The key of a free slot.
 const FREE: u64 = u64::MAX;
 
-const NOTHING: KnownChunk = KnownChunk {
-    key: FREE,
-    frame: 0,
-    tags: [0; 4],
-    pages: 0,
-    huge_row: NONE,
-    huge_is_touched: false,
-    code: 0,
-    has_objects: false,
-};
-
-const NO_WALK: ChunkWalk = ChunkWalk { tables: [0; MAX_WALK_STEPS], tags: [0; MAX_WALK_STEPS], known: 0 };
-
-/// All chunks that were used since something changed what is known: a hash table that is at most half full, of which a
-/// chunk has the first free slot from its hash on.
+/// All chunks that were used since something changed what is known, in the order of their first use; and a hash table,
+/// at most half full, that says where a chunk is in it.
 #[derive(Debug, Default)]
 pub(crate) struct KnownChunks {
-    slots: Vec<KnownChunk>,
-    /// By slot.
+    slots: Vec<ChunkSlot>,
+    /// 64 less the bits of a hash that choose a line of slots.
+    hash_shift: u32,
+    /// Those of earlier runs are found no more, and stay until the table is built anew.
+    chunks: Vec<KnownChunk>,
+    /// As `chunks`, where walks are short.
     walks: Vec<ChunkWalk>,
-    /// Slots that are not free. Those of earlier runs are found no more, and stay until the table is built anew.
-    used: usize,
     /// The run's number, above the bits of a chunk.
     run: u64,
     /// Numbers of (space, hardware thread), as long as nothing changes what is known.
@@ -96,8 +96,10 @@ impl KnownChunks {
 
     /// A run of a space on a hardware thread begins.
     pub(crate) fn begin(&mut self, space: usize, hw: usize) {
-        if self.slots.is_empty() || self.next_run >> (64 - CHUNK_BITS) != 0 {
-            self.empty(LEAST_SLOTS);
+        if self.slots.is_empty() || self.next_run == RUNS {
+            self.runs.clear();
+            self.next_run = 0;
+            self.make_room();
         }
         let next = self.next_run;
         let run = *self.runs.entry((space, hw)).or_insert(next);
@@ -107,70 +109,60 @@ impl KnownChunks {
 
     /// The slot of a chunk that is known.
     #[inline(always)]
-    pub(crate) fn find(&self, chunk: u64) -> Option<usize> {
-        // A chunk with more bits would look like one of another run.
-        if chunk >> CHUNK_BITS != 0 {
-            return None;
-        }
-        let slot = self.slot_of(self.run | chunk);
-        (self.slots[slot].key != FREE).then_some(slot)
+    pub(crate) fn find(&self, chunk: u64) -> Option<ChunkSlot> {
+        let slot = self.slots[self.slot_of(self.run | chunk)];
+        (slot.key != FREE).then_some(slot)
     }
 
     /// The slot that has the key, or else the one that is free for it.
     #[inline(always)]
     fn slot_of(&self, key: u64) -> usize {
-        let last = self.slots.len() - 1;
-        let mut slot = (spread(key) >> (64 - HASH_BITS)) as usize & last;
+        let line = (key >> NEIGHBOUR_BITS).wrapping_mul(MULTIPLIER) >> self.hash_shift;
+        let mut slot = (line << NEIGHBOUR_BITS | key & ((1 << NEIGHBOUR_BITS) - 1)) as usize;
         while self.slots[slot].key != key && self.slots[slot].key != FREE {
-            slot = (slot + 1) & last;
+            slot = (slot + 1) & (self.slots.len() - 1);
         }
         slot
     }
 
-    /// Does the next chunk to be learned move the others to other slots?
+    /// Does the next chunk to be learned move the others?
     pub(crate) fn is_full(&self) -> bool {
-        self.used >= self.slots.len() / 2
+        self.chunks.len() >= self.slots.len() / 2
     }
 
-    /// Builds the table anew without what earlier runs knew, and so large that a quarter of it is in use; where there
-    /// are too many, all are learned again.
+    /// Drops what earlier runs knew, and makes the table so large that a quarter of it is in use; where there are too
+    /// many, all are learned again.
     fn make_room(&mut self) {
         let runs: FastSet<u64> = self.runs.values().copied().collect();
-        let is_live = |chunk: &KnownChunk| chunk.key != FREE && runs.contains(&(chunk.key >> CHUNK_BITS));
-        let live = self.slots.iter().filter(|chunk| is_live(chunk)).count();
-        let len = (4 * live).next_power_of_two().clamp(LEAST_SLOTS, MOST_SLOTS);
-        let (slots, walks) = (std::mem::take(&mut self.slots), std::mem::take(&mut self.walks));
-        self.fill_with_nothing(len);
-        if live >= len / 2 {
-            return;
+        let is_live = |slot: &&ChunkSlot| slot.key != FREE && runs.contains(&(slot.key >> CHUNK_BITS));
+        let mut live: Vec<ChunkSlot> = self.slots.iter().filter(is_live).copied().collect();
+        let len = (4 * live.len()).next_power_of_two().clamp(LEAST_SLOTS, MOST_SLOTS);
+        if live.len() >= len / 2 {
+            live.clear();
         }
-        for (chunk, walk) in slots.into_iter().zip(walks).filter(|(chunk, _)| is_live(chunk)) {
-            let slot = self.slot_of(chunk.key);
-            (self.slots[slot], self.walks[slot]) = (chunk, walk);
+        live.sort_unstable_by_key(|slot| slot.at);
+        self.hash_shift = 64 - (len.trailing_zeros() - NEIGHBOUR_BITS);
+        self.slots = vec![ChunkSlot { key: FREE, at: 0, code: 0 }; len];
+        for (at, old) in live.iter().enumerate() {
+            let slot = self.slot_of(old.key);
+            self.slots[slot] = ChunkSlot { at: at as u32, ..*old };
+            self.chunks[at] = self.chunks[old.at as usize];
+            if let Some(&walk) = self.walks.get(old.at as usize) {
+                self.walks[at] = walk;
+            }
         }
-        self.used = live;
-    }
-
-    fn fill_with_nothing(&mut self, len: usize) {
-        self.slots = vec![NOTHING; len];
-        self.walks = vec![NO_WALK; len];
-        self.used = 0;
-    }
-
-    fn empty(&mut self, len: usize) {
-        self.fill_with_nothing(len);
-        self.runs.clear();
-        self.next_run = 0;
+        self.chunks.truncate(live.len());
+        self.walks.truncate(live.len());
     }
 
     #[inline(always)]
     pub(crate) fn at(&self, at: usize) -> &KnownChunk {
-        &self.slots[at]
+        &self.chunks[at]
     }
 
     #[inline(always)]
     pub(crate) fn at_mut(&mut self, at: usize) -> &mut KnownChunk {
-        &mut self.slots[at]
+        &mut self.chunks[at]
     }
 
     #[inline(always)]
@@ -178,7 +170,18 @@ impl KnownChunks {
         &mut self.walks[at]
     }
 
-    /// Works out a chunk that is not known; all others may get other slots if [`Self::is_full`]. The caller sees to it
+    /// Adds a chunk that is not known, its walk aside.
+    fn add(&mut self, chunk: u64, code: u8, known: KnownChunk) {
+        if self.is_full() {
+            self.make_room();
+        }
+        let key = self.run | chunk;
+        let slot = self.slot_of(key);
+        self.slots[slot] = ChunkSlot { key, at: self.chunks.len() as u32, code };
+        self.chunks.push(known);
+    }
+
+    /// Works out a chunk that is not known; all others may get other numbers if [`Self::is_full`]. The caller sees to it
     /// that there is room for its tags.
     #[cold]
     #[inline(never)]
@@ -205,22 +208,11 @@ impl KnownChunks {
         let frame = if plan.chunk_is_contiguous(class) { physical(plan, space, start, class) } else { SCATTERED };
         let end = start + (1 << plan.chunk_shift);
         let has_locks = plan.tlbs.iter().any(|tlb| tlb.has_locks_in(start, end));
-        if self.is_full() {
-            self.make_room();
-        }
-        let key = self.run | chunk;
-        let at = self.slot_of(key);
-        self.used += 1;
-        self.slots[at] = KnownChunk {
-            key,
-            frame,
-            tags,
-            pages: if class == BASE { space.pages.chunk_at(va) as u32 } else { 0 },
-            huge_row: NONE,
-            huge_is_touched: false,
-            code: (class + if has_locks { CLASSES } else { 0 }) as u8,
-            has_objects: setup.detail == Detail::Rows && space.has_object_in(start, end),
-        };
+        let code = (class + if has_locks { CLASSES } else { 0 }) as u8;
+        let pages = if class == BASE { space.pages.chunk_at(va) as u32 } else { 0 };
+        let has_objects = setup.detail == Detail::Rows && space.has_object_in(start, end);
+        let known = KnownChunk { frame, tags, pages, huge_row: NONE, huge_is_touched: false, has_objects };
+        self.add(chunk, code, known);
         if plan.walks_are_short {
             let tags = std::array::from_fn(|i| match plan.guest_walk_caches[class].get(i) {
                 Some(&number) => {
@@ -229,10 +221,112 @@ impl KnownChunks {
                 }
                 None => 0,
             });
-            self.walks[at] = ChunkWalk { tags, ..NO_WALK };
+            self.walks.push(ChunkWalk { tables: [0; MAX_WALK_STEPS], tags, known: 0 });
         }
     }
 }
 
 /// Chunks that [`KnownChunks::learn`] may number.
 pub(crate) const TAGS_PER_CHUNK: u32 = 4 + MAX_WALK_STEPS as u32;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A chunk that is known by its frame.
+    fn of_frame(frame: u64) -> KnownChunk {
+        let (tags, pages, huge_row) = ([0; 4], 0, NONE);
+        KnownChunk { frame, tags, pages, huge_row, huge_is_touched: false, has_objects: false }
+    }
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Begin(usize, usize),
+        Forget,
+        Use(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        // Dense, a huge page's or a region's distance apart, and anywhere.
+        let chunk = prop_oneof![
+            0u64..300,
+            (0u64..300).prop_map(|chunk| chunk << 9),
+            (0u64..300).prop_map(|chunk| (0x7f << 19) + chunk),
+            any::<u64>().prop_map(|chunk| chunk >> 20),
+        ];
+        prop_oneof![
+            3 => (0usize..3, 0usize..2).prop_map(|(space, hw)| Step::Begin(space, hw)),
+            1 => Just(Step::Forget),
+            60 => chunk.prop_map(Step::Use),
+        ]
+    }
+
+    proptest! {
+        /// Held to a map that forgets nothing but what it is told to.
+        #[test]
+        fn every_chunk_is_found_until_it_is_forgotten(steps in prop::collection::vec(step(), 1..1500)) {
+            let mut known = KnownChunks::default();
+            let mut model: HashMap<(usize, usize, u64), u64> = HashMap::new();
+            let mut run = (0, 0);
+            known.begin(0, 0);
+            for (number, step) in steps.into_iter().enumerate() {
+                match step {
+                    Step::Begin(space, hw) => run = (space, hw),
+                    Step::Forget => {
+                        known.forget();
+                        model.clear();
+                    }
+                    Step::Use(chunk) => {
+                        let found = known.find(chunk).map(|slot| (known.at(slot.at as usize).frame, slot.code));
+                        let expected = model.get(&(run.0, run.1, chunk)).copied();
+                        prop_assert_eq!(found, expected.map(|frame| (frame, frame as u8)));
+                        if expected.is_none() {
+                            known.add(chunk, number as u8, of_frame(number as u64));
+                            model.insert((run.0, run.1, chunk), number as u64);
+                        }
+                    }
+                }
+                known.begin(run.0, run.1);
+            }
+            prop_assert!(known.chunks.len() <= known.slots.len() / 2);
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_again_and_again_takes_no_room() {
+        let mut known = KnownChunks::default();
+        for round in 0..10_000 {
+            known.begin(0, 0);
+            (0..20).for_each(|chunk| known.add(chunk, 0, of_frame(round)));
+            known.forget();
+        }
+        assert!(known.slots.len() <= 2 * LEAST_SLOTS, "{}", known.slots.len());
+    }
+
+    #[test]
+    fn the_largest_table_begins_anew_when_it_is_half_full() {
+        let mut known = KnownChunks::default();
+        known.begin(0, 0);
+        let most = MOST_SLOTS as u64 / 2;
+        (0..most).for_each(|chunk| known.add(chunk, 0, of_frame(chunk)));
+        assert!([0, most / 2, most - 1].into_iter().all(|chunk| known.find(chunk).is_some()));
+        known.add(most, 0, of_frame(most));
+        assert_eq!((known.slots.len(), known.chunks.len()), (MOST_SLOTS, 1));
+        assert!(known.find(0).is_none() && known.find(most).is_some());
+    }
+
+    #[test]
+    fn runs_are_numbered_anew_when_their_numbers_are_used_up() {
+        let mut known = KnownChunks::default();
+        known.begin(0, 0);
+        known.add(7, 0, of_frame(1));
+        known.next_run = RUNS;
+        known.begin(0, 0);
+        assert!(known.find(7).is_none(), "its number may be given to another");
+        assert_eq!((known.run, known.next_run), (0, 1));
+    }
+}

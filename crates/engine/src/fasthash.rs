@@ -10,7 +10,7 @@ pub(crate) type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
 pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
 
 /// 2^64 over the golden ratio: spreads neighbouring keys (Knuth, vol. 3, §6.4).
-const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+pub(crate) const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Hash of one word, its best bits on top.
 #[inline]

@@ -141,10 +141,11 @@ impl Engine {
     fn locate(&mut self, left: &mut LeavingPage, context: &AccessContext) {
         let plan = &*context.plan;
         let page = WindowPage::new(plan, context.space, left.addr);
-        let known = self.chunks.find(page.va >> plan.chunk_shift).map(|at| *self.chunks.at(at));
-        let known = known.filter(|known| page.owner == context.space && usize::from(known.code) < CLASSES);
-        let class = match known {
-            Some(chunk) => chunk.code.into(),
+        let slot = self.chunks.find(page.va >> plan.chunk_shift);
+        let slot = slot.filter(|slot| page.owner == context.space && usize::from(slot.code) < CLASSES);
+        let known = slot.map(|slot| *self.chunks.at(slot.at as usize));
+        let class = match slot {
+            Some(slot) => slot.code.into(),
             None => self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, plan.leaf_shift[HUGE]),
         };
         if plan.has_data_caches && left.lines != 0 {

@@ -31,11 +31,18 @@ pub(crate) struct PageStates {
 #[derive(Clone, Debug)]
 struct ChunkPages {
     number: u64,
-    touched: [u64; CHUNK_PAGES / 64],
-    ever: [u64; CHUNK_PAGES / 64],
-    /// Pages whose row is that of their present life.
-    live: [u64; CHUNK_PAGES / 64],
+    words: [PageBits; CHUNK_PAGES / 64],
     rows: Option<Box<[u32; CHUNK_PAGES]>>,
+}
+
+/// State of 64 base pages, a bit each, in one cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+struct PageBits {
+    touched: u64,
+    ever: u64,
+    /// Pages whose row is that of their present life.
+    live: u64,
 }
 
 /// State of one aligned huge-page range.
@@ -105,19 +112,19 @@ impl PageStates {
     #[inline(always)]
     pub(crate) fn touch_base(&mut self, chunk: usize, va: u64) {
         let (word, bit) = bit_of(va);
-        let chunk = &mut self.chunks[chunk];
+        let bits = &mut self.chunks[chunk].words[word];
         // A child's pages may be touched that it never accessed.
-        if chunk.touched[word] & chunk.ever[word] & bit == 0 {
-            chunk.touched[word] |= bit;
-            self.ever[BASE] += u64::from(chunk.ever[word] & bit == 0);
-            chunk.ever[word] |= bit;
+        if bits.touched & bits.ever & bit == 0 {
+            bits.touched |= bit;
+            self.ever[BASE] += u64::from(bits.ever & bit == 0);
+            bits.ever |= bit;
         }
     }
 
     /// Touched base pages of the aligned 64 around `va`, a bit each.
     #[inline]
     pub(crate) fn touched_around(&self, chunk: usize, va: u64) -> u64 {
-        self.chunks[chunk].touched[bit_of(va).0]
+        self.chunks[chunk].words[bit_of(va).0].touched
     }
 
     /// The row of the base page at `va`, if it is of the page's present life.
@@ -125,7 +132,7 @@ impl PageStates {
     pub(crate) fn live_row(&self, chunk: usize, va: u64) -> Option<u32> {
         let (word, bit) = bit_of(va);
         let chunk = &self.chunks[chunk];
-        if chunk.live[word] & bit == 0 {
+        if chunk.words[word].live & bit == 0 {
             return None;
         }
         chunk.rows.as_ref().map(|rows| rows[(va >> BASE_SHIFT) as usize % CHUNK_PAGES])
@@ -138,7 +145,7 @@ impl PageStates {
         if let Some(rows) = &chunk.rows {
             prefetch(&rows[..], (va >> BASE_SHIFT) as usize % CHUNK_PAGES);
         }
-        prefetch(&chunk.live, bit_of(va).0);
+        prefetch(&chunk.words, bit_of(va).0);
     }
 
     /// Sets the touched mark of the page of this class at `va`.
@@ -159,7 +166,7 @@ impl PageStates {
         if class == BASE {
             let chunk = self.chunk_at(va);
             let (word, bit) = bit_of(va);
-            let ever = &mut self.chunks[chunk].ever[word];
+            let ever = &mut self.chunks[chunk].words[word].ever;
             self.ever[BASE] += u64::from(*ever & bit == 0);
             *ever |= bit;
         } else {
@@ -174,7 +181,9 @@ impl PageStates {
     pub(crate) fn is_touched(&self, va: u64, class: usize) -> bool {
         if class == BASE {
             let (word, bit) = bit_of(va);
-            self.chunk_of.get(&(va >> CHUNK_SHIFT)).is_some_and(|&c| self.chunks[c as usize].touched[word] & bit != 0)
+            self.chunk_of
+                .get(&(va >> CHUNK_SHIFT))
+                .is_some_and(|&c| self.chunks[c as usize].words[word].touched & bit != 0)
         } else {
             self.ranges.get(&(va >> self.huge_shift)).is_some_and(|range| range.touched)
         }
@@ -189,7 +198,7 @@ impl PageStates {
             let rows = chunk.rows.get_or_insert_with(|| Box::new([NONE; CHUNK_PAGES]));
             let (word, bit) = bit_of(va);
             let page = (va >> BASE_SHIFT) as usize % CHUNK_PAGES;
-            RowSlot { row: &mut rows[page], live: LiveBit::ChunkPages(&mut chunk.live[word], bit) }
+            RowSlot { row: &mut rows[page], live: LiveBit::ChunkPages(&mut chunk.words[word].live, bit) }
         } else {
             let range = self.ranges.entry(va >> self.huge_shift).or_insert(UNKNOWN);
             RowSlot { row: &mut range.row, live: LiveBit::HugeRange(&mut range.live) }
@@ -212,13 +221,7 @@ impl PageStates {
         let next = self.chunks.len() as u32;
         let chunk = *self.chunk_of.entry(number).or_insert(next);
         if chunk == next {
-            self.chunks.push(ChunkPages {
-                number,
-                touched: [0; CHUNK_PAGES / 64],
-                ever: [0; CHUNK_PAGES / 64],
-                live: [0; CHUNK_PAGES / 64],
-                rows: None,
-            });
+            self.chunks.push(ChunkPages { number, words: [PageBits::default(); CHUNK_PAGES / 64], rows: None });
         }
         self.memo[number as usize % MEMO_LEN] = (number, chunk);
         chunk as usize
@@ -238,12 +241,12 @@ impl PageStates {
         let mut any = false;
         for chunk in self.chunks_over(start, end) {
             let chunk = &mut self.chunks[chunk];
-            for word in 0..chunk.touched.len() {
+            for (word, bits) in chunk.words.iter_mut().enumerate() {
                 let first = (chunk.number << CHUNK_SHIFT) + ((word as u64) << (BASE_SHIFT + 6));
                 let mask = pages_within(first, start, end);
-                any |= chunk.touched[word] & mask != 0;
-                chunk.touched[word] &= !mask;
-                chunk.live[word] &= !mask;
+                any |= bits.touched & mask != 0;
+                bits.touched &= !mask;
+                bits.live &= !mask;
             }
         }
         for number in self.ranges_over(start, end) {
@@ -271,8 +274,7 @@ impl PageStates {
     /// Forgets everything but what was ever touched.
     pub(crate) fn forget_all(&mut self) {
         for chunk in &mut self.chunks {
-            chunk.touched = [0; CHUNK_PAGES / 64];
-            chunk.live = [0; CHUNK_PAGES / 64];
+            chunk.words.iter_mut().for_each(|bits| (bits.touched, bits.live) = (0, 0));
         }
         for range in self.ranges.values_mut() {
             *range = HugeRange { ever: range.ever, row: range.row, ..UNKNOWN };
@@ -283,9 +285,11 @@ impl PageStates {
     pub(crate) fn copy_from(&mut self, parent: &Self) {
         self.forget_all();
         for chunk in &parent.chunks {
-            if chunk.touched != [0; CHUNK_PAGES / 64] {
+            if chunk.words.iter().any(|bits| bits.touched != 0) {
                 let own = self.chunk_at(chunk.number << CHUNK_SHIFT);
-                self.chunks[own].touched = chunk.touched;
+                for (bits, parents) in self.chunks[own].words.iter_mut().zip(&chunk.words) {
+                    bits.touched = parents.touched;
+                }
             }
         }
         for (&number, range) in &parent.ranges {
@@ -302,7 +306,7 @@ impl PageStates {
             let Some(rows) = &chunk.rows else { continue };
             for (page, &row) in rows.iter().enumerate() {
                 let first = (chunk.number << CHUNK_SHIFT) + ((page as u64) << BASE_SHIFT);
-                let live = chunk.live[page / 64] >> (page % 64) & 1 == 1;
+                let live = chunk.words[page / 64].live >> (page % 64) & 1 == 1;
                 if live && start <= first && first + (1 << BASE_SHIFT) <= end {
                     f(row);
                 }

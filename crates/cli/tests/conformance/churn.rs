@@ -2,7 +2,8 @@
 //! each word is what it wrote, and beside a baker no page has a frame that it did not touch.
 //!
 //! `tools/churn` sets `CHURN_OPERATIONS`: so many under each way, in rounds in turns with the program by itself, and
-//! prints how long `munmap` took. Without it a few are tried, and no time is looked at.
+//! prints how long `munmap` took; `CHURN_WAY`: under those ways alone whose names begin so. Without it a few are tried,
+//! and no time is looked at.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -27,10 +28,12 @@ struct Churn {
     as_nobody: bool,
     /// What the program looks at: `strict`, also that no page has come that it did not touch.
     look: &'static str,
+    /// As many times as many operations in a measurement: a choice of huge pages takes some seconds.
+    longer: u64,
 }
 
-const BAKED: Churn = Churn { name: "", words: &[], beside: &[], as_nobody: false, look: "strict" };
-const HUGE: Churn = Churn { look: "loose", words: &["hugepages", "run", "--budget=16"], ..BAKED };
+const BAKED: Churn = Churn { name: "", words: &[], beside: &[], as_nobody: false, look: "strict", longer: 1 };
+const HUGE: Churn = Churn { look: "loose", words: &["hugepages", "run", "--budget=16"], longer: 5, ..BAKED };
 
 const WAYS: [Churn; 8] = [
     Churn { name: "bake run --settings prefetch", words: &["bake", "run", "--stats", "--settings=prefetch"], ..BAKED },
@@ -38,7 +41,12 @@ const WAYS: [Churn; 8] = [
     Churn { name: "bake run --settings mincore", words: &["bake", "run", "--stats", "--settings=mincore"], ..BAKED },
     Churn { name: "bake run --settings auto", words: &["bake", "run", "--stats", "--settings=auto"], ..BAKED },
     Churn { name: "bake pid", beside: &["bake", "pid"], ..BAKED },
-    Churn { name: "hugepages apply", beside: &["hugepages", "apply", "--seconds=1", "--budget=16", "--pid"], ..HUGE },
+    Churn {
+        name: "hugepages apply",
+        beside: &["hugepages", "apply", "--seconds=1", "--budget=16", "--pid"],
+        longer: 2,
+        ..HUGE
+    },
     Churn { name: "hugepages run, from outside", ..HUGE },
     Churn { name: "hugepages run, from inside", as_nobody: true, ..HUGE },
 ];
@@ -108,7 +116,7 @@ fn measure(way: &Churn, operations: u64, threads: u32) {
     let mut ratios = vec![Vec::new(); SHARES.len()];
     let mut alone_nanos = vec![Vec::new(); SHARES.len()];
     for round in 0..ROUNDS {
-        let run = |watched: bool| way.run(watched, operations / u64::from(ROUNDS), threads);
+        let run = |watched: bool| way.run(watched, way.longer * operations / u64::from(ROUNDS), threads);
         let (alone, watched) = match round % 2 {
             0 => (run(false), run(true)),
             _ => {
@@ -144,7 +152,8 @@ fn measure(way: &Churn, operations: u64, threads: u32) {
 #[test]
 fn churn_grows_no_page_and_loses_no_word() {
     let wanted = std::env::var("CHURN_OPERATIONS").ok().map(|n| n.parse::<u64>().expect("CHURN_OPERATIONS: a number"));
-    for way in &WAYS {
+    let named = std::env::var("CHURN_WAY").unwrap_or_default();
+    for way in WAYS.iter().filter(|way| way.name.starts_with(&named)) {
         if way.as_nobody && !rustix::process::geteuid().is_root() {
             println!("LEFT OUT: {}: only root can become a user without rights", way.name);
             continue;
