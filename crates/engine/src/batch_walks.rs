@@ -7,11 +7,12 @@ use crate::chunks::SCATTERED;
 use crate::classes::{BASE, SIDES, SIDE_OF};
 use crate::context::{AccessContext, WalkRequest};
 use crate::engine::Engine;
-use crate::hardware::serve;
+use crate::hardware::{serve, LineLayout};
 use crate::lookup::LookupKeys;
 use crate::plan::WalkPlan;
 use crate::routing::{kind_and_class, side_and_class, walk_cache_route, WALKS_THROUGH_CACHES};
 use crate::rows::RowCost;
+use crate::set_index::SetIndex;
 use crate::space::physical;
 use crate::stages::{MAX_ITEMS, MAX_KEYS, MAX_ROUTES};
 use crate::trace_hook::NoTracer;
@@ -72,13 +73,12 @@ impl Engine {
                 continue;
             }
             let cache = &mut self.hardware.caches[context.routing.caches[number]];
-            let layout = cache.layout;
-            let keys = items[..n].iter().zip(sets.iter_mut()).zip(words.iter_mut().zip(seconds.iter_mut()));
-            for ((&item, set), (word, second)) in keys {
-                let key;
-                (*set, key) = layout.key_of(requests.physical[usize::from(item) % MAX_KEYS]);
-                *word = key as u32;
-                *second = (key >> 32) as u32;
+            let asked = (&items[..n], &requests.physical);
+            match &cache.layout.index {
+                SetIndex::Low { mask } => {
+                    name_lines(&cache.layout, asked, sets, words, seconds, |line| (line & mask) as u32);
+                }
+                index => name_lines(&cache.layout, asked, sets, words, seconds, |line| index.set_of(line) as u32),
             }
             let keys = LookupKeys { sets: &sets[..n], words: &words[..n], seconds: &seconds[..n] };
             let lookups = cache.store.look_up_list(batch.simd, keys, missed);
@@ -271,5 +271,23 @@ impl Engine {
             SCATTERED => physical(&context.plan, &self.spaces[context.space], va, class),
             first => first + (va & ((1 << context.plan.chunk_shift) - 1)),
         }
+    }
+}
+
+/// Sets and keys of the lines that some requests ask for.
+#[inline(always)]
+fn name_lines(
+    layout: &LineLayout,
+    (items, physical): (&[u16], &[u64; MAX_KEYS]),
+    sets: &mut [u32],
+    words: &mut [u32],
+    seconds: &mut [u32],
+    set_of: impl Fn(u64) -> u32,
+) {
+    for ((&item, set), (word, second)) in items.iter().zip(sets).zip(words.iter_mut().zip(seconds)) {
+        let key;
+        (*set, key) = layout.key_by(&set_of, physical[usize::from(item) % MAX_KEYS]);
+        *word = key as u32;
+        *second = (key >> 32) as u32;
     }
 }

@@ -10,6 +10,7 @@ use crate::lookup::LookupResult;
 use crate::os::{generator, Structure, PHYSICAL_BITS};
 use crate::plan::EnginePlan;
 use crate::routing::Routing;
+use crate::set_index::SetIndex;
 use crate::store::KeyStore;
 use crate::tags::Tags;
 use crate::tlb::TlbInstance;
@@ -46,20 +47,20 @@ pub(crate) struct CacheInstance {
 }
 
 /// How set and key of a line come from an address.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct LineLayout {
     line_shift: u32,
-    set_mask: u64,
-    /// Bits of a line's number that its set says already.
+    pub(crate) index: SetIndex,
+    /// Low bits of a line's number that its set says already.
     key_shift: u32,
 }
 
 impl LineLayout {
-    /// The set and the key of the line of this address.
+    /// The set, by this index of a line's number, and the key of the line of this address.
     #[inline(always)]
-    pub(crate) fn key_of(self, physical: u64) -> (u32, u64) {
+    pub(crate) fn key_by(&self, set_of: impl Fn(u64) -> u32, physical: u64) -> (u32, u64) {
         let line = physical >> self.line_shift;
-        ((line & self.set_mask) as u32, line >> self.key_shift)
+        (set_of(line), line >> self.key_shift)
     }
 }
 
@@ -87,7 +88,7 @@ impl CacheInstance {
     /// Is the line of this address there? Touches it if so, else fills it, if the cache does that on such an access.
     #[inline(always)]
     pub(crate) fn access(&mut self, physical: u64, is_store: bool) -> bool {
-        let (set, key) = self.layout.key_of(physical);
+        let (set, key) = self.layout.key_by(|line| self.layout.index.set_of(line) as u32, physical);
         if is_store && !self.write_allocate {
             return self.store.access(set as usize, key);
         }
@@ -154,12 +155,14 @@ impl Hardware {
             let slot = self.made_or_next(Structure::Cache, number, instance, self.caches.len());
             if slot == self.caches.len() {
                 let rng = generator(self.seed, Structure::Cache, number, instance);
-                let set_bits = cache.shape.sets.trailing_zeros();
+                let set_bits = match cache.index {
+                    SetIndex::Low { .. } => cache.shape.sets.trailing_zeros(),
+                    _ => 0,
+                };
                 // One more: no key is all ones.
                 let store = KeyStore::new(cache.shape, PHYSICAL_BITS - cache.line_shift - set_bits + 1, rng);
                 let key_shift = if matches!(store, KeyStore::Any(_)) { 0 } else { set_bits };
-                let set_mask = cache.shape.sets as u64 - 1;
-                let layout = LineLayout { line_shift: cache.line_shift, set_mask, key_shift };
+                let layout = LineLayout { line_shift: cache.line_shift, index: cache.index.clone(), key_shift };
                 self.caches.push(CacheInstance { number, write_allocate: cache.write_allocate, store, layout });
             }
             caches.push(slot);

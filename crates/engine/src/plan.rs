@@ -157,6 +157,7 @@ pub(crate) struct WalkCachePlan {
 #[derive(Debug)]
 pub(crate) struct CachePlan {
     pub(crate) shape: ArrayShape,
+    pub(crate) index: SetIndex,
     pub(crate) line_shift: u32,
     pub(crate) hit_units: u64,
     pub(crate) shared_by: SharedBy,

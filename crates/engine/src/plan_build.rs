@@ -219,6 +219,7 @@ impl CachePlan {
                 replacement: cache.replacement,
                 repeated_keys: false,
             },
+            index: SetIndex::new(&cache.index, cache.sets()),
             line_shift: cache.line_bytes.trailing_zeros(),
             hit_units: to_units(cache.hit_cycles),
             shared_by: cache.shared_by,

@@ -1,4 +1,5 @@
-//! Replacement policies: which way of a set is the victim. LRU, FIFO, tree-PLRU, random (`SEMANTICS.md` §9).
+//! Replacement policies: which way of a set is the victim. LRU, FIFO, tree-PLRU, random, SRRIP (`SEMANTICS.md`
+//! §9).
 
 use lookaside_machine::Replacement;
 use lookaside_stats::SplitMix64;
@@ -28,7 +29,17 @@ enum PolicyState {
     Uneven { bits: Vec<u64>, tree: UnevenTree },
     /// One generator for all sets.
     Random(SplitMix64),
+    /// `words` words a set: two bits a way, how far off its next use is taken to be; the farthest goes.
+    Intervals { bits: Vec<u64>, words: usize },
 }
+
+/// Ways whose intervals a word holds.
+const INTERVAL_WAYS: u32 = 32;
+/// 1 in every interval.
+const INTERVAL_ONES: u64 = 0x5555_5555_5555_5555;
+/// The interval of a way that was filled; a hit makes it 0, and a way of [`FARTHEST`] goes.
+const LONG: u64 = 2;
+const FARTHEST: u64 = 3;
 
 /// Ways that the nibbles of a word can number.
 const NIBBLE_WAYS: u32 = 16;
@@ -49,6 +60,10 @@ impl ReplacementPolicy {
                 PolicyState::Tree { bits: vec![0; sets * words], words }
             }
             Replacement::Random => PolicyState::Random(rng),
+            Replacement::Srrip => {
+                let words = ways.div_ceil(INTERVAL_WAYS) as usize;
+                PolicyState::Intervals { bits: vec![0; sets * words], words }
+            }
         };
         Self { ways, state }
     }
@@ -61,7 +76,7 @@ impl ReplacementPolicy {
         }
     }
 
-    /// A hit in, or a fill of, this way.
+    /// A hit in this way.
     #[inline(always)]
     pub(crate) fn touch(&mut self, set: usize, way: u32) {
         match &mut self.state {
@@ -71,6 +86,9 @@ impl ReplacementPolicy {
                 point_away(&mut bits[set * *words..(set + 1) * *words], self.ways, way)
             }
             PolicyState::Uneven { bits, tree } => bits[set] = tree.touched(bits[set], way),
+            PolicyState::Intervals { bits, words } => {
+                set_interval(&mut bits[set * *words..(set + 1) * *words], way, 0);
+            }
             PolicyState::Fifo(_) | PolicyState::Random(_) => {}
         }
     }
@@ -111,6 +129,12 @@ impl ReplacementPolicy {
                 way
             }
             PolicyState::Random(rng) => invalid().unwrap_or_else(|| rng.below_u32(ways)),
+            PolicyState::Intervals { bits, words } => {
+                let bits = &mut bits[set * *words..(set + 1) * *words];
+                let way = invalid().unwrap_or_else(|| farthest(bits, ways));
+                set_interval(bits, way, LONG);
+                way
+            }
         }
     }
 
@@ -129,7 +153,11 @@ impl ReplacementPolicy {
                 }
             }
             PolicyState::Ring(ring) => ring.move_to_back(set, way, is_valid),
-            PolicyState::Fifo(_) | PolicyState::Tree { .. } | PolicyState::Uneven { .. } | PolicyState::Random(_) => {}
+            PolicyState::Fifo(_)
+            | PolicyState::Tree { .. }
+            | PolicyState::Uneven { .. }
+            | PolicyState::Random(_)
+            | PolicyState::Intervals { .. } => {}
         }
     }
 }
@@ -180,6 +208,31 @@ fn pointed_at(bits: &[u64], ways: u32) -> u32 {
         node = 2 * node + (bits[node as usize / 64] >> (node % 64) & 1) as u32;
     }
     node - ways
+}
+
+fn set_interval(bits: &mut [u64], way: u32, interval: u64) {
+    let (word, shift) = ((way / INTERVAL_WAYS) as usize, 2 * (way % INTERVAL_WAYS));
+    bits[word] = bits[word] & !(FARTHEST << shift) | interval << shift;
+}
+
+/// The first way of the farthest interval, after all have been moved on until there is one.
+fn farthest(bits: &mut [u64], ways: u32) -> u32 {
+    loop {
+        for (at, word) in bits.iter().enumerate() {
+            let found = word & word >> 1 & ones_of(at, ways);
+            if found != 0 {
+                return INTERVAL_WAYS * at as u32 + found.trailing_zeros() / 2;
+            }
+        }
+        // None is 3, so none runs over into the next.
+        bits.iter_mut().enumerate().for_each(|(at, word)| *word += ones_of(at, ways));
+    }
+}
+
+/// 1 in the interval of each way that a word holds.
+fn ones_of(word: usize, ways: u32) -> u64 {
+    let its_ways = (ways - INTERVAL_WAYS * word as u32).min(INTERVAL_WAYS);
+    INTERVAL_ONES & u64::MAX >> (64 - 2 * its_ways)
 }
 
 /// Doubly linked recency lists, one a set, each closed through a sentinel at index `ways`.
@@ -353,6 +406,22 @@ mod tests {
             }
             assert_eq!(assoc.find(0, 0), None, "{ways} ways");
         }
+    }
+
+    #[test]
+    fn srrip_by_hand() {
+        // All are filled at 2: A's way is the first of those moved on to 3.
+        assert_eq!(play(Replacement::Srrip, 4, "ABCDE"), "EBCD");
+        // A was hit (0): all move on by one, B's is the first of 3, and A (1) outlives the scan E F G.
+        assert_eq!(play(Replacement::Srrip, 4, "ABCDAEFG"), "AEFG");
+        // H finds A 1, the others 2: all move on, and E, F and G go one after the other. Then all are 2, and A goes.
+        assert_eq!(play(Replacement::Srrip, 4, "ABCDAEFGHIJ"), "AHIJ");
+        assert_eq!(play(Replacement::Srrip, 4, "ABCDAEFGHIJK"), "KHIJ");
+        // The invalid way is used first.
+        assert_eq!(play(Replacement::Srrip, 4, "ABCD!EF"), "FECD");
+        // More ways than a word has intervals.
+        let many: String = ('C'..='q').collect();
+        assert_eq!(play(Replacement::Srrip, 47, &format!("{many}C~")), many.replacen('D', "~", 1));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use lookaside_machine::{Cache, Replacement};
 
 use crate::assoc::{ArrayShape, Assoc, EMPTY_KEY};
 use crate::os::{generator, Structure};
+use crate::set_index::SetIndex;
 
 /// What became of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub struct VirtualCache {
     dirty: Vec<bool>,
     write_allocate: bool,
     line_shift: u32,
-    set_mask: u64,
+    index: SetIndex,
 }
 
 impl VirtualCache {
@@ -54,7 +55,7 @@ impl VirtualCache {
             dirty: vec![false; (sets * ways) as usize],
             write_allocate: cache.write_allocate,
             line_shift: cache.line_bytes.trailing_zeros(),
-            set_mask: u64::from(sets - 1),
+            index: SetIndex::new(&cache.index, sets),
         }
     }
 
@@ -62,7 +63,7 @@ impl VirtualCache {
     #[inline]
     pub fn access(&mut self, addr: u64, store: bool) -> LineUse {
         let line = addr >> self.line_shift;
-        let set = (line & self.set_mask) as usize;
+        let set = self.index.set_of(line);
         match self.lines.find(set, line) {
             Some(slot) => {
                 self.lines.touch(set, slot);
@@ -262,6 +263,7 @@ mod tests {
                 size: u64::from(32 * ways) << sets,
                 ways: Ways::Count(ways),
                 line_bytes: 32,
+                index: Default::default(),
                 replacement: if lru { Replacement::Lru } else { Replacement::Fifo },
                 write_allocate,
                 hit_cycles: 1.0,

@@ -35,8 +35,11 @@ const MAX_NAME: usize = 64;
 /// Bits of the mask of pages that a coalesced entry covers.
 const MAX_COALESCE: u32 = 64;
 
-/// log2 of the largest memory of a guest: half of what x86-64 cores of today address.
-const MOST_MEMORY_BITS: u32 = 45;
+/// Bits of a physical address: what x86-64 cores of today address.
+const PHYSICAL_BITS: u32 = 46;
+
+/// log2 of the largest memory of a guest: half of that.
+const MOST_MEMORY_BITS: u32 = PHYSICAL_BITS - 1;
 
 /// Checks everything that the types do not already say.
 pub(crate) fn check(machine: &Machine) -> CheckResult {
@@ -58,6 +61,12 @@ pub(crate) fn check(machine: &Machine) -> CheckResult {
     }
     for (i, array) in machine.caches.iter().enumerate() {
         cache(array, &format!("cache[{i}]"))?;
+        if array.replacement == Replacement::Srrip && !is_behind_others(machine, i) {
+            let only =
+                "srrip is for caches alone whose accesses all ask, and fill, another cache before: traces leave \
+                        out what hits the same line again at once, which makes a difference to it";
+            return fault(format!("cache[{i}].replacement"), only);
+        }
     }
     levels("tlb", machine.tlbs.iter().map(|t| t.level))?;
     levels("cache", machine.caches.iter().map(|c| c.level))?;
@@ -217,25 +226,25 @@ fn index(machine: &Machine, tlb: &Tlb, sets: u32, at: &str) -> CheckResult {
     let number_bits = (machine.page_table.format.address_bits())
         .saturating_sub(smallest.shift())
         .saturating_sub(tlb.coalesce_pages.trailing_zeros());
-    let masks = match &tlb.index {
-        IndexFn::Linear if index_bits > number_bits => {
-            return fault(at, format!("{sets} sets need {index_bits} bits; a page number has {number_bits}"));
-        }
-        IndexFn::Linear => return Ok(()),
-        IndexFn::Masks(masks) => masks,
-    };
+    if tlb.index.is_linear() && index_bits > number_bits {
+        return fault(at, format!("{sets} sets need {index_bits} bits; a page number has {number_bits}"));
+    }
+    masks(&tlb.index, sets, (number_bits, &format!("a page number ({smallest} pages)")), at)
+}
+
+/// Checks the masks, if there are any, of an index of numbers of so many bits.
+fn masks(index: &IndexFn, sets: u32, (number_bits, number): (u32, &str), at: String) -> CheckResult {
+    let IndexFn::Masks(masks) = index else { return Ok(()) };
+    let index_bits = sets.trailing_zeros();
     if masks.len() != index_bits as usize {
         return fault(at, format!("{} masks for {sets} sets, which need {index_bits}", masks.len()));
     }
     for (i, mask) in masks.iter().enumerate() {
         if number_bits < u64::BITS && mask >> number_bits != 0 {
-            return fault(
-                format!("{at}[{i}]"),
-                format!("{mask:#x} has bits above the {number_bits} of a page number ({smallest} pages)"),
-            );
+            return fault(format!("{at}[{i}]"), format!("{mask:#x} has bits above the {number_bits} of {number}"));
         }
     }
-    match tlb.index.first_dependent() {
+    match index.first_dependent() {
         Some(i) => fault(
             format!("{at}[{i}]"),
             format!("{:#x} is 0 or the XOR of masks before it, so some sets could never be used", masks[i]),
@@ -277,8 +286,21 @@ fn cache(cache: &Cache, at: &str) -> CheckResult {
     if cache.size == 0 || !cache.size.is_multiple_of(u64::from(cache.line_bytes)) {
         return fault(at_size, format!("{} is no multiple of line_bytes {}", cache.size, cache.line_bytes));
     }
-    sets_of(cache.lines(), "lines", cache.ways, cache.replacement, at)?;
+    let sets = sets_of(cache.lines(), "lines", cache.ways, cache.replacement, at)?;
+    let number_bits = PHYSICAL_BITS - cache.line_bytes.trailing_zeros();
+    masks(&cache.index, sets, (number_bits, "a line number"), format!("{at}.index"))?;
     cost(&format!("{at}.hit_cycles"), cache.hit_cycles)
+}
+
+/// Does each access that a cache serves ask one before, which has the line from then on?
+fn is_behind_others(machine: &Machine, number: usize) -> bool {
+    let place = |i: usize| (machine.caches[i].level, i);
+    machine.caches[number].serves.iter().all(|kind| {
+        (0..machine.caches.len()).filter(|&i| place(i) < place(number)).any(|i| {
+            let before = &machine.caches[i];
+            before.serves.contains(kind) && (*kind != Serves::Store || before.write_allocate)
+        })
+    })
 }
 
 fn serves(kinds: &[Serves], at: &str) -> CheckResult {
@@ -293,6 +315,9 @@ fn serves(kinds: &[Serves], at: &str) -> CheckResult {
 fn geometry(entries: u32, ways: Ways, replacement: Replacement, at: &str) -> CheckResult<u32> {
     if entries == 0 || entries > MAX_ENTRIES {
         return fault(format!("{at}.entries"), format!("{entries} is not possible; from 1 to {MAX_ENTRIES}"));
+    }
+    if replacement == Replacement::Srrip {
+        return fault(format!("{at}.replacement"), "srrip is for data caches alone");
     }
     sets_of(entries, "entries", ways, replacement, at)
 }

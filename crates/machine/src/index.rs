@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
 
-/// A set-index function. Bit `i` of the set number is `parity(page_number & mask[i])`.
+/// A set-index function. Bit `i` of the set number is `parity(page_number & mask[i])` (in data caches, of the line
+/// number).
 ///
 /// The TOML writes it as the word `"linear"`, or as a list of masks, each a `"0x…"` string or a whole number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,6 +25,11 @@ impl IndexFn {
             Self::Linear => (0..sets.trailing_zeros()).map(|bit| 1u64 << bit).collect(),
             Self::Masks(masks) => masks.clone(),
         }
+    }
+
+    /// The low bits?
+    pub(crate) fn is_linear(&self) -> bool {
+        *self == Self::Linear
     }
 
     /// The set of a page number, straight from the definition.

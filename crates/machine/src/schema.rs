@@ -288,6 +288,10 @@ pub enum Replacement {
     Fifo,
     /// Seeded pseudo-random way; an invalid way is used first.
     Random,
+    /// Static re-reference interval prediction of two bits, hit priority: a filled line goes before one that was hit,
+    /// so that a scan does not empty the set (Jaleel et al., ISCA 2010, "High Performance Cache Replacement Using
+    /// Re-Reference Interval Prediction", section 4.1). Only in data caches that others are asked before.
+    Srrip,
 }
 
 /// What an entry is tagged with.
@@ -383,6 +387,9 @@ pub struct Cache {
     /// Line size in bytes, a power of two.
     #[serde(default = "line")]
     pub line_bytes: u32,
+    /// Set index from the line number (the physical address over the line size), as a TLB's from the page number.
+    #[serde(default, skip_serializing_if = "IndexFn::is_linear")]
+    pub index: IndexFn,
     /// Which line goes.
     #[serde(default = "lru")]
     pub replacement: Replacement,

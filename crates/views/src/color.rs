@@ -30,6 +30,7 @@ fn policy(replacement: Replacement) -> &'static str {
         Replacement::TreePlru => "tree-PLRU",
         Replacement::Fifo => "FIFO",
         Replacement::Random => "random",
+        Replacement::Srrip => "SRRIP",
     }
 }
 

@@ -39,7 +39,7 @@ fn keys_and_types() {
         ("\"l1\"", "ways = 4", "ways = \"all\"", "tlb[0].ways: expected a whole number or \"full\", found string \"all\""),
         ("\"l1\"", "ways = 4", "ways = -4", "tlb[0].ways: expected a whole number or \"full\", found integer -4"),
         ("\"l1\"", "serves = [\"load\", \"store\"]", "serves = \"load\"", "tlb[0].serves: expected a list, found string \"load\""),
-        ("\"l1\"", "\"lru\"", "\"mru\"", "tlb[0].replacement: unknown variant \"mru\", expected one of \"lru\", \"tree-plru\", \"fifo\", \"random\""),
+        ("\"l1\"", "\"lru\"", "\"mru\"", "tlb[0].replacement: unknown variant \"mru\", expected one of \"lru\", \"tree-plru\", \"fifo\", \"random\", \"srrip\""),
         ("\"l1\"", "[\"4K\", \"2M\"]", "[\"4K\", \"2MB\"]", "tlb[0].page_sizes[1]: \"2MB\" is not a size; write a whole number with K, M, G or nothing, as \"32K\""),
         ("\"l1\"", "[\"4K\", \"2M\"]", "[\"4K\", \"3K\"]", "tlb[0].page_sizes[1]: page size \"3K\" is not a power of two"),
         ("\"l1\"", "[\"4K\", \"2M\"]", "[\"4K\", \"512\"]", "tlb[0].page_sizes[1]: page size \"512\" is out of range"),
@@ -250,6 +250,32 @@ fn walk_caches_caches_walker_and_costs() {
             "cache[0].ways: lines 768 in 8 ways are 96 sets, which is no power of two",
         ),
         ("\"l1d\"", "ways = 8", "ways = 7", "cache[0].ways: 7 does not divide lines 512"),
+        (
+            "\"l1d\"",
+            "line_bytes = 64",
+            "line_bytes = 64\nindex = [\"0x1\"]",
+            "cache[0].index: 1 masks for 64 sets, which need 6",
+        ),
+        (
+            "\"l1d\"",
+            "line_bytes = 64",
+            "line_bytes = 64\nindex = [1, 2, 4, 8, 16, 3]",
+            "cache[0].index[5]: 0x3 is 0 or the XOR of masks before it, so some sets could never be used",
+        ),
+        (
+            "\"l1d\"",
+            "line_bytes = 64",
+            "line_bytes = 64\nindex = [1, 2, 4, 8, 16, \"0x10000000020\"]",
+            "cache[0].index[5]: 0x10000000020 has bits above the 40 of a line number",
+        ),
+        (
+            "\"l1d\"",
+            "line_bytes = 64",
+            "line_bytes = 64\nreplacement = \"srrip\"",
+            "cache[0].replacement: srrip is for caches alone whose accesses all ask, and fill, another cache before: \
+             traces leave out what hits the same line again at once, which makes a difference to it",
+        ),
+        ("\"l1\"", "\"lru\"", "\"srrip\"", "tlb[0].replacement: srrip is for data caches alone"),
         ("\"l1d\"", "level = 1", "level = 2", "cache[0].level: there is a level 2 but no level 1"),
         (
             "\"l1d\"",
@@ -444,4 +470,25 @@ fn disturbances() {
     let empty = edited("[memory]", "[memory]", "[[disturbance]]\ntlb = \"l1\"\n[memory]");
     let machine = parse(&empty, "m.toml").expect("nothing was measured, and it says so");
     assert!(machine.disturbances[0].evictions_per_second.is_empty());
+}
+
+/// Behind a first cache that loads and stores fill there may be one of SRRIP, but for what that does not fill on.
+#[test]
+fn srrip_stands_behind_a_cache_that_fills() {
+    let both = |first: &str, serves: &str| {
+        let second = format!(
+            "[[cache]]\nname = \"l2c\"\nlevel = 2\nserves = {serves}\nsize = \"256K\"\nways = 4\nhit_cycles = 12.0\n\
+             replacement = \"srrip\"\nindex = \"linear\"\n"
+        );
+        let text = format!("{}\n{second}", GOOD.replace("line_bytes = 64", &format!("line_bytes = 64\n{first}")));
+        parse(&text, "m.toml").map(|machine| machine.caches.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(both("", "[\"load\", \"store\"]"), Ok(2));
+    assert_eq!(both("write_allocate = false", "[\"load\"]"), Ok(2));
+    for (first, serves) in
+        [("write_allocate = false", "[\"load\", \"store\"]"), ("", "[\"load\", \"store\", \"fetch\"]")]
+    {
+        let error = both(first, serves).expect_err("an access comes to it first");
+        assert!(error.starts_with("m.toml: cache[1].replacement: srrip"), "{error}");
+    }
 }

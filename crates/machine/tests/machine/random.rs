@@ -103,14 +103,16 @@ fn walk_cache(guest: TableFormat, host: Option<TableFormat>) -> impl Strategy<Va
 }
 
 fn cache() -> impl Strategy<Value = Cache> {
-    (geometry(), serves(), 4u32..=12, any::<bool>(), cycles(), shared_by()).prop_map(
-        |((lines, ways, replacement, _), serves, line_bits, write_allocate, hit_cycles, shared_by)| Cache {
+    let hash = (any::<bool>(), any::<u64>());
+    (geometry(), serves(), 4u32..=12, (any::<bool>(), hash), cycles(), shared_by()).prop_map(
+        |((lines, ways, replacement, sets), serves, line_bits, (write_allocate, hash), hit_cycles, shared_by)| Cache {
             name: String::new(),
             level: 1,
             serves,
             size: u64::from(lines) << line_bits,
             ways,
             line_bytes: 1 << line_bits,
+            index: index(sets, 46 - line_bits, hash.0, hash.1),
             replacement,
             write_allocate,
             hit_cycles,
@@ -156,6 +158,12 @@ pub fn machine() -> impl Strategy<Value = Machine> {
             walk_caches.iter_mut().enumerate().for_each(|(i, w)| w.name = format!("w-{i}"));
             for (i, c) in caches.iter_mut().enumerate() {
                 (c.name, c.level) = (format!("C_{i}"), level(i));
+            }
+            if let [.., before, last] = &mut caches[..] {
+                let fills = before.write_allocate || !last.serves.contains(&Serves::Store);
+                if fills && last.serves.iter().all(|kind| before.serves.contains(kind)) {
+                    last.replacement = Replacement::Srrip;
+                }
             }
             let cache_levels = caches.last().map_or(0, |c| c.level);
             let action = match tagged {

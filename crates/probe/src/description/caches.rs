@@ -37,6 +37,7 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
             size: 0,
             ways: Ways::Count(8),
             line_bytes: 64,
+            index: lookaside_machine::IndexFn::Linear,
             replacement: lookaside_machine::Replacement::Lru,
             write_allocate: true,
             hit_cycles: 0.0,

@@ -106,6 +106,7 @@ fn called(array: &Array) -> TlbPolicy {
         Replacement::Fifo => TlbPolicy::Fifo,
         Replacement::Random => TlbPolicy::Random,
         Replacement::TreePlru => TlbPolicy::TreePlru,
+        Replacement::Srrip => panic!("of data caches alone"),
     }
 }
 

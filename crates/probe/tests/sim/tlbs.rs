@@ -164,6 +164,7 @@ impl Level {
             }
             Replacement::Fifo => Rule::Fifo(vec![0; sets]),
             Replacement::Random => Rule::Random(generator(seed, Structure::Tlb, number, 0)),
+            Replacement::Srrip => panic!("of data caches alone"),
             Replacement::TreePlru => {
                 assert!(ways <= 128, "no tree of {ways} ways");
                 let mut shape = Shape::default();

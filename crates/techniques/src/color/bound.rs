@@ -117,6 +117,8 @@ pub fn kept(replacement: Replacement, ways: u32, room: u32) -> u32 {
         Replacement::Lru | Replacement::Fifo => room,
         Replacement::TreePlru => room.min(tree_least_depth(ways) + 1),
         Replacement::Random => 0,
+        // Of data caches alone.
+        Replacement::Srrip => 0,
     }
 }
 

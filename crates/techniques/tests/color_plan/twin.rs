@@ -35,6 +35,7 @@ impl Array {
             Replacement::Lru => set.used[0],
             Replacement::Fifo => set.filled[0],
             Replacement::Random => numbers.below(count as u64) as usize,
+            Replacement::Srrip => panic!("of data caches alone"),
             Replacement::TreePlru => walk(count, |node, _| set.tree.contains(&node)).0,
         });
         set.used.retain(|used| *used != way);

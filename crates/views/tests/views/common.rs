@@ -42,6 +42,7 @@ fn cache(name: &str, level: u32, size: u64, ways: u32, hit_cycles: f64) -> Cache
         size,
         ways: Ways::Count(ways),
         line_bytes: 64,
+        index: IndexFn::Linear,
         replacement: Replacement::Lru,
         write_allocate: true,
         hit_cycles,

@@ -18,6 +18,8 @@ struct TwinSet<E> {
     oldest_first: Vec<usize>,
     /// FIFO.
     pointer: usize,
+    /// SRRIP: by way, 0 (soon) to 3.
+    interval: Vec<u32>,
     /// Tree-PLRU: the nodes, as first way and end, whose victim is on the right.
     victim_right: BTreeSet<WaySpan>,
 }
@@ -33,6 +35,7 @@ impl<E> TwinArray<E> {
                 ways: (0..ways).map(|_| None).collect(),
                 oldest_first: (0..ways).collect(),
                 pointer: 0,
+                interval: vec![0; ways],
                 victim_right: BTreeSet::new(),
             })
             .collect();
@@ -57,6 +60,7 @@ impl<E> TwinArray<E> {
         if self.policy != Replacement::Fifo {
             self.sets[set as usize].use_way(way);
         }
+        self.sets[set as usize].interval[way] = 0;
     }
 
     /// A fill; `true` if it threw out a valid entry.
@@ -73,9 +77,16 @@ impl<E> TwinArray<E> {
             }
             Replacement::TreePlru => walk(count, |node, _| set.victim_right.contains(&node)).0,
             Replacement::Random => self.generator.below_u32(count as u32) as usize,
+            Replacement::Srrip => {
+                while !set.interval.contains(&3) {
+                    set.interval.iter_mut().for_each(|interval| *interval += 1);
+                }
+                set.interval.iter().position(|interval| *interval == 3).expect("it was moved on until there is one")
+            }
         });
         set.ways[way] = Some(entry);
         set.use_way(way);
+        set.interval[way] = 2;
         free.is_none()
     }
 

@@ -44,7 +44,7 @@ impl Choices<'_> {
 }
 
 pub fn setups() -> impl Strategy<Value = Setup> {
-    (prop::collection::vec(any::<u32>(), 0..200), any::<u64>()).prop_map(|(words, seed)| {
+    (prop::collection::vec(any::<u32>(), 0..280), any::<u64>()).prop_map(|(words, seed)| {
         let mut c = Choices(words.iter());
         let mut machine = machine(&mut c);
         let os = os_model(&mut c, machine.page_table.format);
@@ -231,6 +231,10 @@ fn caches(c: &mut Choices) -> Vec<Cache> {
         for _ in 0..1 + c.below(2) {
             let (lines, ways, replacement) = geometry(c);
             let line_bytes = c.of(&[64, 32, 128]);
+            let sets = ways.sets(lines);
+            // One in three: sets of lines by the number's low bits go a way of their own.
+            let is_hashed = c.below(3) == 1;
+            let index = if is_hashed { IndexFn::Masks(masks(c, sets, 40)) } else { IndexFn::Linear };
             caches.push(Cache {
                 name: format!("c{}", caches.len()),
                 level,
@@ -238,11 +242,19 @@ fn caches(c: &mut Choices) -> Vec<Cache> {
                 size: u64::from(lines * line_bytes),
                 ways,
                 line_bytes,
+                index,
                 replacement,
                 write_allocate: !c.seldom(),
                 hit_cycles: f64::from(level) * 20.0 + c.cycles(),
                 shared_by: c.of(&SHARED),
             });
+        }
+    }
+    for i in 1..caches.len() {
+        let (before, cache) = (caches[i - 1].clone(), &mut caches[i]);
+        let fills = before.write_allocate || !cache.serves.contains(&Serves::Store);
+        if c.yes() && fills && cache.serves.iter().all(|kind| before.serves.contains(kind)) {
+            cache.replacement = Replacement::Srrip;
         }
     }
     caches

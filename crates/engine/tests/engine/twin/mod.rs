@@ -288,6 +288,10 @@ fn random_cases_reach_everything() {
         for (cache, described) in outcome.caches.iter().zip(&setup.machine.caches) {
             let passes = !described.write_allocate && described.serves == [Serves::Store];
             count("stores that pass a cache", if passes { cache.data_lookups - cache.data_hits } else { 0 });
+            let is_hashed = described.index != lookaside_machine::IndexFn::Linear;
+            count("data hits by a hash", if is_hashed { cache.data_hits } else { 0 });
+            let is_srrip = described.replacement == lookaside_machine::Replacement::Srrip;
+            count("data hits under SRRIP", if is_srrip { cache.data_hits } else { 0 });
             count("data hits", cache.data_hits);
             count("walk hits", cache.walk_hits);
         }
@@ -312,5 +316,5 @@ fn random_cases_reach_everything() {
     for (what, n) in &seen {
         assert!(*n > 20, "{what}: only {n}");
     }
-    assert_eq!(seen.len(), 24);
+    assert_eq!(seen.len(), 26);
 }

@@ -282,7 +282,7 @@ impl TwinHardware {
             let cache = &self.machine.caches[i];
             let line = address / u64::from(cache.line_bytes);
             let array = &mut self.caches[i][instance(&self.machine, cache.shared_by, thread)];
-            let set = line % array.sets();
+            let set = u64::from(cache.index.set_of(line, array.sets() as u32));
             let counts = &mut self.cache_counts[i];
             let (lookups, hits) = if walk {
                 (&mut counts.walk_lookups, &mut counts.walk_hits)
