@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
-use lookaside_capture::{ChildEnd, RecordRequest, RecordTarget};
+use lookaside_capture::{ChildEnd, RecordRequest, RecordTarget, RecorderBackend};
+use lookaside_engine::{Filter, Setup};
 use lookaside_trace::{Block, FilterWindow};
 
 use crate::args::record::RecordArgs;
+use crate::args::recording::GranularityArg;
 use crate::recording::backend;
 use crate::recording::trace_file::copy;
 use lookaside_cli::exit::{Failure, BROKE_OFF};
 use lookaside_cli::interrupt::Interrupt;
+use lookaside_cli::machines;
 use lookaside_cli::output::check_writable;
 use lookaside_cli::say::say;
 
@@ -21,15 +24,16 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     };
     check_writable(&args.output)?;
     let backend = backend::choose(&target, args.backend.map(Into::into), false, args.yes)?;
+    let filter = filter(args, backend)?;
     let interrupt = Interrupt::install()?;
     let (recording, _) = backend::start(RecordRequest {
         target,
         backend,
         granularity: args.granularity.into(),
-        filter_log2_classes: args.filter_log2_classes,
-        filter_window: FilterWindow::default(),
-        filter_stores_apart: args.filter_stores_apart,
-        filter_unified: false,
+        filter_log2_classes: filter.log2_classes,
+        filter_window: filter.window,
+        filter_stores_apart: filter.stores_apart,
+        filter_unified: filter.unified,
         fetches: !args.no_fetches,
         waits: false,
         sample_hz: args.hz,
@@ -56,4 +60,21 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
         ChildEnd::Signal(signal) => (128 + (signal & 0x7f)) as u8,
         ChildEnd::Detached => 0,
     })
+}
+
+/// What a recording for these machines may leave out; without any, what makes no difference to most.
+fn filter(args: &RecordArgs, backend: Option<RecorderBackend>) -> Result<Filter, Failure> {
+    if args.machine.is_empty() {
+        let window = FilterWindow::default();
+        return Ok(Filter { log2_classes: 0, window, stores_apart: false, unified: false });
+    }
+    if backend == Some(RecorderBackend::Sample) {
+        return Err(Failure::bad("--machine: samples leave nothing out; drop it, or --backend sample"));
+    }
+    if matches!(args.granularity, GranularityArg::Byte) {
+        return Err(Failure::bad("--machine leaves accesses out, --granularity byte none: drop one of them"));
+    }
+    let setup = |name: &String| Ok(Setup::new(machines::find(name)?));
+    let setups = args.machine.iter().map(setup).collect::<Result<Vec<_>, Failure>>()?;
+    Ok(Filter::exact_for(&setups))
 }

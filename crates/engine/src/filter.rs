@@ -107,9 +107,9 @@ impl Filter {
                 false => ("over loads and stores together", "a first-level TLB for each"),
             };
             return Err(format!(
-                "repeats were left out {how}, and machine {} has {has}: which of two pages was used last may be \
-                 mistaken, counts are approximate (`record --filter-stores-apart` or not, as the machine wants it)",
-                setup.machine.name
+                "repeats were left out {how}, and machine {name} has {has}: which of two pages was used last may be \
+                 mistaken, counts are approximate (`record --machine {name}` is exact)",
+                name = setup.machine.name
             ));
         }
         Ok(())

@@ -261,3 +261,28 @@ fn unwind_ranges<'data>(elf: &impl Object<'data>) -> Vec<Range<u64>> {
     ranges.sort_by_key(|range| (range.start, range.end));
     ranges
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a sampler beside a service asks for takes none of the work that names do.
+    #[test]
+    fn the_bounds_of_a_compiled_function_need_no_names() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, program) = (folder.path().join("small.c"), folder.path().join("small"));
+        std::fs::write(&source, "int main(void) { return 0; }\n").expect("written");
+        let built = std::process::Command::new("gcc").args(["-g", "-O1", "-o"]).args([&program, &source]).status();
+        assert!(built.expect("gcc").success());
+        let mut module = MappedModule::new(program.to_str().expect("UTF-8"));
+        let root = Path::new("/no/debug/files");
+        let in_code = (0..1 << 14).find(|&offset| module.function_bounds(offset, root).is_some());
+        let is_loaded = |module: &MappedModule| {
+            let contents = module.contents.as_ref().and_then(Option::as_ref).expect("an ELF file");
+            [contents.lines.get().is_some(), contents.unwind.get().is_some()]
+        };
+        assert_eq!(is_loaded(&module), [false, true]);
+        assert!(!module.names(in_code.expect("code"), root).is_empty());
+        assert_eq!(is_loaded(&module), [true, true]);
+    }
+}

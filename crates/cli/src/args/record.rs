@@ -18,14 +18,10 @@ pub struct RecordArgs {
     /// What an exact recording may leave out
     #[arg(long, value_enum, default_value = "page")]
     pub granularity: GranularityArg,
-    /// Omit repeats of the last page in each of 2^N page classes: smaller traces, exact only for machines whose
-    /// first-level sets are indexed by the low N bits of the page number
-    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4))]
-    pub filter_log2_classes: u32,
-    /// Filter repeats of loads and stores separately: exact only for machines with separate first-level TLBs for
-    /// loads and stores (golden-cove)
-    #[arg(long)]
-    pub filter_stores_apart: bool,
+    /// Omit what the first TLB level of this machine is sure to hold: a faster recording and a smaller trace, exact
+    /// for this machine (repeatable: for all of these) [default: omit repeats of the last page only]
+    #[arg(long, short, value_name = "NAME|FILE", conflicts_with = "pid")]
+    pub machine: Vec<String>,
     /// Do not record instruction fetches
     #[arg(long)]
     pub no_fetches: bool,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{compile, have_valgrind, run, stderr, valid_json};
+use crate::common::{assert_bad_input, compile, have_valgrind, run, stderr, valid_json};
 
 /// Reads and writes of more pages than the second level holds, a window's worth beside them, copies by string
 /// instructions (long runs on one page of code), code on several pages, and an unmapping.
@@ -73,4 +73,60 @@ fn windows_and_lines_give_the_same_translation() {
     let cost = &windows["data"]["cost"];
     let count = |name: &str| cost[name].as_u64().expect("count");
     assert!(count("walks") > 4096 && count("l1_misses") > 40_000, "{cost}");
+}
+
+/// A trace that was recorded for a machine, or for two, has that machine's counts, is smaller, and says on others that
+/// it is approximate.
+#[test]
+fn a_recording_for_a_machine_has_its_counts() {
+    if !have_valgrind() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let Some(program) = compile(folder.path(), "spread", SPREAD, &["-static"]) else { return };
+    let record = |name: &str, machines: &[&str]| {
+        let trace = folder.path().join(name).to_str().expect("text path").to_owned();
+        let words = [&["record", "-o", &trace], machines, &["--", program.to_str().expect("text path")]].concat();
+        assert_eq!(run(&words).status.code(), Some(0));
+        let bytes = std::fs::metadata(&trace).expect("written").len();
+        (trace, bytes)
+    };
+    let simulated = |trace: &str, machine: &str| {
+        let output = run(&["simulate", trace, "--machine", machine, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let report = valid_json(&crate::common::stdout(&output));
+        // Not the cycles: which lines the data caches see is left to the page's first access.
+        let counts = ["data", "fetch"].map(|side| {
+            let side = &report["outcomes"][0][side];
+            let cost = ["l1_misses", "walks", "walk_references"].map(|count| side["cost"][count].clone());
+            (side["accesses"].clone(), cost)
+        });
+        (counts, stderr(&output).contains("approximate"))
+    };
+    let (all, all_bytes) = record("all", &[]);
+    let (own, own_bytes) = record("own", &["-m", "ryzen-5900x"]);
+    let (both, _) = record("both", &["--machine", "ryzen-5900x", "--machine", "skylake"]);
+    let expected = simulated(&all, "ryzen-5900x");
+    assert!(!expected.1);
+    assert_eq!(simulated(&own, "ryzen-5900x"), expected);
+    assert_eq!(simulated(&both, "ryzen-5900x"), expected);
+    assert_eq!(simulated(&both, "skylake"), simulated(&all, "skylake"));
+    assert!(simulated(&own, "skylake").1, "it says so");
+    assert!(own_bytes < all_bytes, "{own_bytes} of {all_bytes} bytes");
+}
+
+#[test]
+fn a_machine_needs_a_recording_that_leaves_something_out() {
+    for (more, named) in [
+        (&["--machine", "sky-lake"][..], "sky-lake"),
+        (&["--machine", "skylake", "--granularity", "byte"], "--granularity byte"),
+        (&["--machine", "skylake", "--backend", "sample"], "--backend sample"),
+    ] {
+        let folder = tempfile::tempdir().expect("temporary folder");
+        let (trace, mark) = (folder.path().join("t.lkt"), folder.path().join("ran"));
+        let paths = [&trace, &mark].map(|path| path.to_str().expect("text path"));
+        let output = run(&[&["record", "-o", paths[0]], more, &["--", "touch", paths[1]]].concat());
+        assert_bad_input(&output, &[named]);
+        assert!(!mark.exists(), "{more:?} ran the program");
+    }
 }
