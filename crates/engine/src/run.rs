@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use lookaside_trace::{Block, Source, TraceError};
 
-use crate::run_queue::RunQueue;
+use crate::model_queue::ModelQueue;
 use crate::{Engine, Outcome, Setup, SetupError};
 
 /// What a run over a source came to.
@@ -88,7 +88,7 @@ pub fn run_many_watched(
     let engines = setups.into_iter().map(Engine::new).collect::<Result<Vec<_>, _>>()?;
     let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
     let threads = cpus.min(engines.len());
-    let queue = RunQueue::new(engines);
+    let queue = ModelQueue::new(engines);
     let mut accesses = 0;
     let end = std::thread::scope(|scope| {
         let run_models = || {
@@ -110,7 +110,11 @@ pub fn run_many_watched(
 }
 
 /// Puts a source's blocks into the queue, and ends it. `progress` is called after each with its accesses.
-fn give_blocks(queue: &RunQueue, source: &mut dyn Source, mut progress: impl FnMut(u64) -> ControlFlow<()>) -> RunEnd {
+fn give_blocks(
+    queue: &ModelQueue,
+    source: &mut dyn Source,
+    mut progress: impl FnMut(u64) -> ControlFlow<()>,
+) -> RunEnd {
     // Even if the source panics: the models' threads are waited for.
     let _end = queue.ended_on_drop();
     let mut pool: Vec<Arc<Block>> = Vec::new();

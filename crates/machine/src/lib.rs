@@ -12,6 +12,7 @@
 mod check;
 mod check_timing;
 mod cpu;
+mod defaults;
 mod error;
 mod format;
 mod index;

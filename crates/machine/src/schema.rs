@@ -288,9 +288,8 @@ pub enum Replacement {
     Fifo,
     /// Seeded pseudo-random way; an invalid way is used first.
     Random,
-    /// Static re-reference interval prediction of two bits, hit priority: a filled line goes before one that was hit,
-    /// so that a scan does not empty the set (Jaleel et al., ISCA 2010, "High Performance Cache Replacement Using
-    /// Re-Reference Interval Prediction", section 4.1). Only in data caches that others are asked before.
+    /// Static re-reference interval prediction, 2 bits, hit priority: what was filled goes before what was hit (Jaleel
+    /// et al., ISCA 2010, section 4.1). Only in data caches that others are asked before.
     Srrip,
 }
 
@@ -368,7 +367,7 @@ pub enum Stage {
     Host,
 }
 
-/// One data cache. Physically indexed, linear index, line-granular.
+/// One data cache. Physically indexed, line-granular.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cache {
@@ -385,7 +384,7 @@ pub struct Cache {
     /// Ways; `"full"` = fully associative.
     pub ways: Ways,
     /// Line size in bytes, a power of two.
-    #[serde(default = "line")]
+    #[serde(default = "crate::defaults::line_bytes")]
     pub line_bytes: u32,
     /// Set index from the line number (the physical address over the line size), as a TLB's from the page number.
     #[serde(default, skip_serializing_if = "IndexFn::is_linear")]
@@ -395,7 +394,7 @@ pub struct Cache {
     pub replacement: Replacement,
     /// A store that finds no line here fetches it, as a load does; without that it leaves the cache as it was, and goes
     /// on to the next level.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "crate::defaults::yes", skip_serializing_if = "crate::defaults::is_yes")]
     pub write_allocate: bool,
     /// Load-to-use cycles of a hit here, in all (not added to the level above).
     pub hit_cycles: f64,
@@ -416,20 +415,8 @@ impl Cache {
     }
 }
 
-fn line() -> u32 {
-    64
-}
-
 fn lru() -> Replacement {
     Replacement::Lru
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn is_yes(is: &bool) -> bool {
-    *is
 }
 
 /// Main memory.

@@ -18,8 +18,8 @@ pub struct RecordArgs {
     /// What an exact recording may leave out
     #[arg(long, value_enum, default_value = "page")]
     pub granularity: GranularityArg,
-    /// Omit what the first TLB level of this machine is sure to hold: a faster recording and a smaller trace, exact
-    /// for this machine (repeatable: for all of these) [default: omit repeats of the last page only]
+    /// Omit what the first TLB level of this machine is sure to hold: mostly faster and a smaller trace, exact for
+    /// this machine (repeatable: for all of these) [default: omit repeats of the last page only]
     #[arg(long, short, value_name = "NAME|FILE", conflicts_with = "pid")]
     pub machine: Vec<String>,
     /// Do not record instruction fetches

@@ -75,8 +75,8 @@ fn windows_and_lines_give_the_same_translation() {
     assert!(count("walks") > 4096 && count("l1_misses") > 40_000, "{cost}");
 }
 
-/// A trace that was recorded for a machine, or for two, has that machine's counts, is smaller, and says on others that
-/// it is approximate.
+/// A trace that was recorded for a machine, or for two, has that machine's counts, and says on others that it is
+/// approximate.
 #[test]
 fn a_recording_for_a_machine_has_its_counts() {
     if !have_valgrind() {
@@ -88,8 +88,7 @@ fn a_recording_for_a_machine_has_its_counts() {
         let trace = folder.path().join(name).to_str().expect("text path").to_owned();
         let words = [&["record", "-o", &trace], machines, &["--", program.to_str().expect("text path")]].concat();
         assert_eq!(run(&words).status.code(), Some(0));
-        let bytes = std::fs::metadata(&trace).expect("written").len();
-        (trace, bytes)
+        trace
     };
     let simulated = |trace: &str, machine: &str| {
         let output = run(&["simulate", trace, "--machine", machine, "--json"]);
@@ -103,16 +102,15 @@ fn a_recording_for_a_machine_has_its_counts() {
         });
         (counts, stderr(&output).contains("approximate"))
     };
-    let (all, all_bytes) = record("all", &[]);
-    let (own, own_bytes) = record("own", &["-m", "ryzen-5900x"]);
-    let (both, _) = record("both", &["--machine", "ryzen-5900x", "--machine", "skylake"]);
+    let all = record("all", &[]);
+    let own = record("own", &["-m", "ryzen-5900x"]);
+    let both = record("both", &["--machine", "ryzen-5900x", "--machine", "skylake"]);
     let expected = simulated(&all, "ryzen-5900x");
     assert!(!expected.1);
     assert_eq!(simulated(&own, "ryzen-5900x"), expected);
     assert_eq!(simulated(&both, "ryzen-5900x"), expected);
     assert_eq!(simulated(&both, "skylake"), simulated(&all, "skylake"));
     assert!(simulated(&own, "skylake").1, "it says so");
-    assert!(own_bytes < all_bytes, "{own_bytes} of {all_bytes} bytes");
 }
 
 #[test]

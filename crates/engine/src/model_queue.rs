@@ -12,7 +12,7 @@ const MOST_WAITING: usize = 4;
 
 /// All models of a run, and the blocks that not all of them have run.
 #[derive(Debug)]
-pub(crate) struct RunQueue {
+pub(crate) struct ModelQueue {
     state: Mutex<QueueState>,
     changed: Condvar,
 }
@@ -40,13 +40,13 @@ struct QueuedModel {
 /// A model that a thread has taken, with the blocks that it is to run.
 #[derive(Debug)]
 pub(crate) struct TakenModel<'a> {
-    queue: &'a RunQueue,
+    queue: &'a ModelQueue,
     pub(crate) number: usize,
     pub(crate) blocks: Vec<Arc<Block>>,
     engine: Option<Engine>,
 }
 
-impl RunQueue {
+impl ModelQueue {
     pub(crate) fn new(engines: Vec<Engine>) -> Self {
         let models = engines.into_iter().map(|engine| QueuedModel { engine: Some(engine), next: 0 }).collect();
         let state = QueueState { blocks: VecDeque::new(), first: 0, models, is_ended: false, is_broken: false };
@@ -104,9 +104,9 @@ impl RunQueue {
     }
 }
 
-/// See [`RunQueue::ended_on_drop`].
+/// See [`ModelQueue::ended_on_drop`].
 #[derive(Debug)]
-pub(crate) struct QueueEnd<'a>(&'a RunQueue);
+pub(crate) struct QueueEnd<'a>(&'a ModelQueue);
 
 impl Drop for QueueEnd<'_> {
     fn drop(&mut self) {
