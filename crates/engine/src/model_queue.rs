@@ -58,6 +58,10 @@ impl ModelQueue {
         let has_no_room = |state: &mut QueueState| state.blocks.len() >= MOST_WAITING && !state.is_broken;
         let waited = self.changed.wait_while(self.lock(), has_no_room);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        // Without models nobody would ever take it.
+        if state.models.is_empty() {
+            return true;
+        }
         state.blocks.push_back(block);
         self.changed.notify_all();
         !state.is_broken

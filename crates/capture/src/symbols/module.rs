@@ -29,7 +29,7 @@ struct LoadSegment {
 }
 
 /// The parts of a readable ELF file that names and bounds come from, each made on first use: a sampler that runs beside
-/// a service asks for bounds alone, and reading debug information takes a tenth of a second of a CPU.
+/// a service asks for bounds alone, and reading all debug information of libc takes tenths of a second.
 #[derive(Default)]
 struct ElfContents {
     segments: Vec<LoadSegment>,

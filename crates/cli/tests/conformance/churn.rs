@@ -153,7 +153,10 @@ fn measure(way: &Churn, operations: u64, threads: u32) {
 fn churn_grows_no_page_and_loses_no_word() {
     let wanted = std::env::var("CHURN_OPERATIONS").ok().map(|n| n.parse::<u64>().expect("CHURN_OPERATIONS: a number"));
     let named = std::env::var("CHURN_WAY").unwrap_or_default();
-    for way in WAYS.iter().filter(|way| way.name.starts_with(&named)) {
+    let ways: Vec<&Churn> = WAYS.iter().filter(|way| way.name.starts_with(&named)).collect();
+    let all = WAYS.map(|way| way.name).join("; ");
+    assert!(!ways.is_empty(), "no way's name begins with `{named}`: {all}");
+    for way in ways {
         if way.as_nobody && !rustix::process::geteuid().is_root() {
             println!("LEFT OUT: {}: only root can become a user without rights", way.name);
             continue;

@@ -100,22 +100,33 @@ fn an_impossible_setup_is_an_error() {
     assert!(error.to_string().contains("no such cache"), "{error}");
 }
 
+#[test]
+fn without_models_the_source_is_read_to_its_end() {
+    let ran = run_many(Vec::new(), &mut Blocks::new(None), |_| ControlFlow::Continue(())).expect("no setup");
+    assert!(matches!(ran.end, RunEnd::Complete));
+    assert_eq!((ran.accesses, ran.outcomes.len()), (100_000, 0));
+}
+
 /// More models than threads, each with blocks of its own length to fall behind by.
 #[test]
 fn a_crowd_of_models_is_one_by_one() {
     let crowd = || setups().into_iter().cycle().take(61).collect::<Vec<_>>();
     let seen = std::sync::Mutex::new(vec![0; 61]);
+    let threads = std::sync::Mutex::new(std::collections::HashSet::new());
     let count = |number: usize, _: &Engine, block: &Block| {
         let mut seen = seen.lock().expect("nobody panics");
         // Each setup has the blocks in order.
         assert_eq!(block.addr, Blocks::new(None).all[seen[number]].addr);
         seen[number] += 1;
+        threads.lock().expect("nobody panics").insert(std::thread::current().id());
     };
     let ran = run_many_watched(crowd(), &mut Blocks::new(None), |_| ControlFlow::Continue(()), count);
     let alone = alone(20);
     let ran = ran.expect("good setups");
     assert!(ran.outcomes.iter().enumerate().all(|(i, outcome)| *outcome == alone[i % alone.len()]));
     assert_eq!(seen.into_inner().expect("nobody panics"), vec![20; 61]);
+    let cpus = std::thread::available_parallelism().expect("a number").get();
+    assert!(threads.into_inner().expect("nobody panics").len() <= cpus);
 }
 
 #[test]

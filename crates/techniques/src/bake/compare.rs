@@ -31,8 +31,8 @@ pub struct BakeComparison {
     pub end: RunEnd,
 }
 
-/// Runs each setup without its helper and with it. The source is read once, each model has a thread of its own, and the
-/// results are those of [`model`], one by one.
+/// Runs each setup without its helper and with it. The source is read once, the models share the CPUs, and the results
+/// are those of [`model`], one by one.
 ///
 /// `progress` is called after each block with the accesses so far, and may stop the run.
 ///

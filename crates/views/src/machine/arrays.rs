@@ -46,18 +46,20 @@ fn remarks(tlb: &Tlb, origin: Option<String>) -> String {
     let coalesces = (tlb.coalesce_pages > 1).then(|| format!("coalesces {} pages", tlb.coalesce_pages));
     let directories = tlb.directory_entries.then(|| "holds level 2 entries".to_string());
     let lockable = (tlb.lockable_entries > 0).then(|| format!("+{} lockable", tlb.lockable_entries));
-    let remarks = [origin, Some(tags), coalesces, directories, lockable, Some(index(&tlb.index))];
+    let index = index(&tlb.index, "page").unwrap_or_else(|| "linear index".into());
+    let remarks = [origin, Some(tags), coalesces, directories, lockable, Some(index)];
     remarks.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// The masks of an index that is not linear, low index bit first, with the page-number bits that each XORs.
-fn index(index: &IndexFn) -> String {
-    let IndexFn::Masks(masks) = index else { return "linear index".into() };
+/// The masks of an index that is not linear, low index bit first, with the bits of the number (of a page, of a line)
+/// that each XORs.
+fn index(index: &IndexFn, of: &str) -> Option<String> {
+    let IndexFn::Masks(masks) = index else { return None };
     let masks = masks.iter().map(|mask| {
         let bits = (0..u64::BITS).filter(|bit| mask >> bit & 1 == 1).map(|bit| bit.to_string());
         format!("{mask:#x} ({})", bits.collect::<Vec<_>>().join("^"))
     });
-    format!("index masks (page-number bits): {}", masks.collect::<Vec<_>>().join(", "))
+    Some(format!("index masks ({of}-number bits): {}", masks.collect::<Vec<_>>().join(", ")))
 }
 
 /// Walk caches.
@@ -134,7 +136,7 @@ pub fn caches(machine: &Machine) -> Table {
 
 fn cache_remarks(cache: &Cache, origin: Option<String>) -> String {
     let passed = (!cache.write_allocate).then(|| "stores don't fill it".to_string());
-    [origin, passed].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [origin, passed, index(&cache.index, "line")].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn ways(ways: Ways) -> Cell {

@@ -1,6 +1,6 @@
 //! A cache by physical addresses, whose lines may still be on their way.
 
-use lookaside_machine::{Cache as CacheShape, Replacement};
+use lookaside_machine::{Cache as CacheShape, IndexFn, Replacement};
 use lookaside_stats::SplitMix64;
 
 use super::MigrationModelError;
@@ -34,14 +34,15 @@ impl SimulatedCache {
     /// Empty. `seed` is what random replacement draws from.
     ///
     /// # Errors
-    /// Its policy is neither LRU nor random, or its sets are no power of two.
+    /// Its policy is neither LRU nor random, its index not the low bits, or its sets are no power of two.
     pub(super) fn new(shape: &CacheShape, machine: &str, seed: u64) -> Result<Self, MigrationModelError> {
         let (sets, ways) = (shape.sets(), shape.ways.count(shape.lines()).max(1));
-        let known = matches!(shape.replacement, Replacement::Lru | Replacement::Random);
+        let known =
+            matches!(shape.replacement, Replacement::Lru | Replacement::Random) && shape.index == IndexFn::Linear;
         if !known || !sets.is_power_of_two() {
             return Err(MigrationModelError::Machine {
                 machine: machine.into(),
-                what: "caches of LRU or random replacement",
+                what: "caches of LRU or random replacement, indexed by the low bits",
             });
         }
         Ok(Self {

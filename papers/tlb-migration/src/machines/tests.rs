@@ -100,6 +100,21 @@ fn refresh_holds_memory_up_for_130_ns_of_3900() {
     assert_eq!(dram.request(3520), 3510 + 117 + 150);
 }
 
+#[test]
+fn caches_that_are_not_modelled_are_refused() {
+    use lookaside_machine::{IndexFn, Replacement};
+    let shape = gem5().caches.into_iter().find(|cache| cache.name == "l1d-cache").unwrap();
+    let bits = shape.sets().trailing_zeros();
+    let hashed = IndexFn::Masks((0..bits).map(|bit| (1 | 1 << bits) << bit).collect());
+    for shape in [
+        lookaside_machine::Cache { index: hashed, ..shape.clone() },
+        lookaside_machine::Cache { replacement: Replacement::Fifo, ..shape },
+    ] {
+        let error = SimulatedCache::new(&shape, "m", 1).err().expect("it is another cache").to_string();
+        assert!(error.contains("LRU or random replacement, indexed by the low bits"), "{error}");
+    }
+}
+
 /// LRU caches beside lists of lines, most recent first.
 #[test]
 fn a_cache_is_a_list_a_set() {
