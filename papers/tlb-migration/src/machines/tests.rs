@@ -110,7 +110,8 @@ fn caches_that_are_not_modelled_are_refused() {
         lookaside_machine::Cache { index: hashed, ..shape.clone() },
         lookaside_machine::Cache { replacement: Replacement::Fifo, ..shape },
     ] {
-        let error = SimulatedCache::new(&shape, "m", 1).err().expect("it is another cache").to_string();
+        let Err(error) = SimulatedCache::new(&shape, "m", 1) else { panic!("it is another cache") };
+        let error = error.to_string();
         assert!(error.contains("LRU or random replacement, indexed by the low bits"), "{error}");
     }
 }
