@@ -22,6 +22,8 @@ pub struct ProgramFile {
     pub is_static: bool,
     /// It runs with rights of its own (setuid or setgid).
     pub privileged: bool,
+    /// It was built to record itself ([`recording_compiler`](crate::recording_compiler)).
+    pub records_itself: bool,
 }
 
 /// Instruction set of a program.
@@ -119,12 +121,19 @@ fn inspect_file(name: &OsStr, path: &Path, scripts_left: usize) -> Result<Progra
     }
     let privileged = mode & 0o6000 != 0;
     parse_elf(&file, &head)
-        .map(|(isa, is_static)| ProgramFile { elf: path.into(), is_script: false, isa, is_static, privileged })
+        .map(|(isa, is_static, records_itself)| ProgramFile {
+            elf: path.into(),
+            is_script: false,
+            isa,
+            is_static,
+            privileged,
+            records_itself,
+        })
         .ok_or_else(|| error(name, format!("{} is neither an ELF program nor a script with `#!`", path.display()), 126))
 }
 
-/// Instruction set, and whether there is no interpreter segment.
-fn parse_elf(file: &File, head: &[u8]) -> Option<(ProgramIsa, bool)> {
+/// Instruction set, whether there is no interpreter segment, and whether it records itself.
+fn parse_elf(file: &File, head: &[u8]) -> Option<(ProgramIsa, bool, bool)> {
     if head.len() < 52 || !head.starts_with(b"\x7fELF") {
         return None;
     }
@@ -162,17 +171,35 @@ fn parse_elf(file: &File, head: &[u8]) -> Option<(ProgramIsa, bool)> {
     } else {
         (number(&head[28..32]), number(&head[42..44]), number(&head[44..46]))
     };
-    let mut is_static = true;
+    let (mut is_static, mut records_itself) = (true, false);
     for i in 0..count {
         let mut kind = [0; 4];
+        let at = offset.wrapping_add(i * entry);
         // A header that lies beyond the file is the kernel's to refuse.
-        if file.read_exact_at(&mut kind, offset.wrapping_add(i * entry)).is_err() {
+        if file.read_exact_at(&mut kind, at).is_err() {
             break;
         }
         const PT_INTERP: u64 = 3;
+        const PT_NOTE: u64 = 4;
         is_static &= number(&kind) != PT_INTERP;
+        if number(&kind) == PT_NOTE && isa == ProgramIsa::Native {
+            records_itself |= has_recorders_note(file, at).unwrap_or(false);
+        }
     }
-    Some((isa, is_static))
+    Some((isa, is_static, records_itself))
+}
+
+/// Whether the notes of a program header, of a native program, name our recorder (`compiled/threads.c`), in the version
+/// that we read.
+fn has_recorders_note(file: &File, header: u64) -> std::io::Result<bool> {
+    let mut fields = [[0; 8]; 4];
+    file.read_exact_at(fields.as_flattened_mut(), header + 8)?;
+    let [offset, _, _, bytes] = fields.map(u64::from_le_bytes);
+    // Notes of more than a page are not ours.
+    let mut notes = vec![0; bytes.min(4096) as usize];
+    file.read_exact_at(&mut notes, offset)?;
+    let ours = b"\x0a\0\0\0\x04\0\0\0\x01\0\0\0Lookaside\0\0\0\x01\0\0\0";
+    Ok(notes.windows(ours.len()).step_by(4).any(|note| note == ours))
 }
 
 #[cfg(test)]

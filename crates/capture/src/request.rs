@@ -11,6 +11,10 @@ pub enum RecorderBackend {
     Valgrind,
     /// Exact, foreign ISAs: our plugin in QEMU's user-mode emulator.
     Qemu,
+    /// Exact for the program's own loads and stores: the program records itself, as [`recording_compiler`] built it.
+    ///
+    /// [`recording_compiler`]: crate::recording_compiler
+    Compiled,
     /// Clock sampling at native speed.
     Sample,
 }

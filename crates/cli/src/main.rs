@@ -7,6 +7,7 @@ mod analyze;
 mod args;
 mod bake;
 mod bake_status;
+mod cc;
 mod clock_sampler;
 mod color;
 mod compare;
@@ -52,6 +53,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Lock(command) => lock::run(&command),
         Command::Compare(args) => compare::run(&args),
         Command::Record(args) => record::run(&args),
+        Command::Cc(args) => cc::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Trace(command) => trace::run(command),
         Command::Machine(command) => machine::run(command),

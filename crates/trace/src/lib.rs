@@ -33,6 +33,7 @@ mod memory_map;
 mod native;
 mod source;
 mod tools;
+mod windowed;
 
 pub use block::Block;
 pub use event::{Event, FrameList, MapSource, SiteId};
@@ -44,3 +45,4 @@ pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, 
 
 pub use source::{Damage, FilterWindow, Granularity, Source, TraceError, TraceInfo};
 pub use tools::{cat, check, convert, summary, Converted, Summary};
+pub use windowed::WindowedSource;

@@ -2,6 +2,7 @@
 //!
 //! A new recorder is a variant of [`RecorderBackend`], a module here with a `start`, and its line in [`start`].
 
+mod compiled;
 mod qemu;
 mod sample;
 mod valgrind;
@@ -13,11 +14,13 @@ use crate::program::{inspect_program, ProgramIsa};
 use crate::recording::Recording;
 use crate::request::{RecordRequest, RecordTarget, RecorderBackend};
 
+pub use compiled::{recording_compiler, RecordingCompiler};
 pub(crate) use qemu::plain_qemu_command;
 pub(crate) use sample::{prepare as prepare_child, read_memory, start_with as start_sampling, ChildSetup};
 
-/// Starts a recording. Without [`RecordRequest::backend`]: Valgrind for a program of this machine, QEMU for one of
-/// another, the sampler where they aren't installed or can't; the notes say which and why.
+/// Starts a recording. Without [`RecordRequest::backend`]: the program itself if it was built to, else Valgrind for a
+/// program of this machine, QEMU for one of another, the sampler where they aren't installed or can't; the notes say which
+/// and why.
 ///
 /// # Errors
 /// The program can't be started, or the backend that was asked for isn't there or doesn't fit it.
@@ -26,6 +29,7 @@ pub fn start(request: &RecordRequest) -> Result<Recording, CaptureError> {
     let mut recording = match backend {
         RecorderBackend::Valgrind => valgrind::start(request),
         RecorderBackend::Qemu => qemu::start(request),
+        RecorderBackend::Compiled => compiled::start(request),
         RecorderBackend::Sample => sample::start(request),
     }?;
     if let Some(note) = note {
@@ -80,6 +84,10 @@ pub fn choose(request: &RecordRequest) -> Result<(RecorderBackend, Option<String
             Some(format!("exact, by qemu-{isa}: the program is for another instruction set")),
         )),
         ProgramIsa::Unknown(machine) => Err(unknown(command[0].to_string_lossy().into_owned(), machine)),
+        ProgramIsa::Native if program.records_itself && !program.privileged => {
+            let why = "exact for the program's own loads and stores, which it records itself (lookaside cc)";
+            Ok((RecorderBackend::Compiled, Some(why.into())))
+        }
         ProgramIsa::Native if program.privileged => {
             sampled("the program is setuid or setgid, which Valgrind can't run".into())
         }

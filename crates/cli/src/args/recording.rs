@@ -11,6 +11,8 @@ pub enum BackendArg {
     Valgrind,
     /// Exact, also for other ISAs, with QEMU's user-mode emulator
     Qemu,
+    /// Exact for its own loads and stores: a program built by lookaside cc
+    Compiled,
     /// Clock-based sampling at native speed
     Sample,
 }
@@ -30,6 +32,7 @@ impl From<BackendArg> for RecorderBackend {
         match arg {
             BackendArg::Valgrind => Self::Valgrind,
             BackendArg::Qemu => Self::Qemu,
+            BackendArg::Compiled => Self::Compiled,
             BackendArg::Sample => Self::Sample,
         }
     }

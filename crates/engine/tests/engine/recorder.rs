@@ -1,6 +1,8 @@
 //! A recorder that leaves out the repeats of the pages used last, by the letter of `TraceInfo::filter_window`.
 
-use lookaside_trace::{Block, Event, FilterWindow, Kind};
+use lookaside_trace::{
+    Block, Event, FilterWindow, Granularity, Kind, Source, TraceError, TraceInfo, WindowedSource,
+};
 
 /// How to record.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,6 +103,40 @@ fn empty(windows: &mut [Vec<WindowedPage>; 3], how: RecorderOptions, block: &mut
     }
 }
 
+/// What [`WindowedSource`] leaves of blocks that have every visit.
+pub fn windowed(visits: &[Block], how: RecorderOptions) -> Vec<Block> {
+    let info = TraceInfo {
+        granularity: Granularity::Page,
+        filter_stores_apart: how.stores_apart,
+        ..TraceInfo::default()
+    };
+    let mut source = WindowedSource::new(Blocks { info, blocks: visits.iter() }, how.window, how.unified);
+    let mut recorded = Vec::new();
+    let mut block = Block::default();
+    while source.next_block(&mut block).expect("blocks are there") {
+        recorded.push(std::mem::take(&mut block));
+    }
+    recorded
+}
+
+/// Blocks as a source.
+struct Blocks<'a> {
+    info: TraceInfo,
+    blocks: std::slice::Iter<'a, Block>,
+}
+
+impl Source for Blocks<'_> {
+    fn info(&self) -> &TraceInfo {
+        &self.info
+    }
+
+    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+        let next = self.blocks.next();
+        block.clone_from(next.unwrap_or(&Block::default()));
+        Ok(next.is_some())
+    }
+}
+
 /// What is recorded of a block where repeats of the last page in each of `2^log2_classes` classes are left out.
 pub fn by_classes(full: &Block, log2_classes: u32, stores_apart: bool) -> Block {
     let mut last = std::collections::BTreeMap::new();
@@ -136,6 +172,16 @@ pub fn with_lines(full: &Block, how: RecorderOptions, seed: u64) -> Block {
         if let Event::Leave { addr, lines, .. } = event {
             let word = (*addr >> 12 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             *lines = if word >> 60 == 0 { u64::MAX } else { word & word >> 13 & word << 7 };
+        }
+    }
+    block
+}
+
+/// Without the lines that pages bring when they leave.
+pub fn without_lines(mut block: Block) -> Block {
+    for (_, event) in &mut block.events {
+        if let Event::Leave { lines, .. } = event {
+            *lines = 0;
         }
     }
     block

@@ -22,13 +22,17 @@ pub(super) fn is_sampled(analysis: &Analysis) -> bool {
 pub(super) fn seeing(seeing: &Seeing) -> (&'static str, String) {
     match seeing {
         Seeing::Exact { recorder, granularity, .. } => {
-            let by = if recorder.is_empty() { String::new() } else { format!("by {recorder}, ") };
             let fine = match granularity {
                 Granularity::Byte => "full addresses",
                 Granularity::Line => "line-granular (64 bytes)",
                 Granularity::Page => "page-granular (4 KiB)",
             };
-            ("recorded", format!("every access ({by}{fine})"))
+            let words = match recorder.as_str() {
+                "" => format!("every access ({fine})"),
+                "compiled" => format!("its own loads and stores, not those of libraries, no fetches (lookaside cc, {fine})"),
+                recorder => format!("every access (by {recorder}, {fine})"),
+            };
+            ("recorded", words)
         }
         Seeing::Sampled { period_ns, samples, resolved } => (
             "sampled",

@@ -15,7 +15,7 @@ use crate::recorder;
 use generate::{blocks, calm_ops, columns, ops, setups, BlockColumns, TraceItem};
 use lookaside_engine::{AccessResult, Engine, Filter, Outcome, Setup, WalkModel};
 use lookaside_machine::{PageSize, Serves, Stage, Tlb};
-use lookaside_trace::{Block, Granularity, TraceInfo};
+use lookaside_trace::{Block, Event, Granularity, TraceInfo};
 use model::Twin;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -25,6 +25,11 @@ use proptest::test_runner::TestRunner;
 fn config() -> ProptestConfig {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(1000);
     ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+}
+
+/// Recorded accesses.
+fn rows_of(block: &Block) -> (&[u64], &[lookaside_trace::Kind], &[u64]) {
+    (&block.addr, &block.kind, &block.ip)
 }
 
 fn run_twin(setup: &Setup, blocks: &[Block]) -> (Vec<AccessResult>, Outcome) {
@@ -155,6 +160,23 @@ proptest! {
         let recorded: Vec<Block> = full.iter().map(|block| recorder::recorded(block, how)).collect();
         let (_, expected) = run_engine(&setup, &full)?;
         let (_, seen) = run_engine(&setup, &recorded)?;
+        // Recorded with every visit, or without direct repeats, and left out later.
+        let plain = |block: &Block| recorder::by_classes(block, 0, how.stores_apart);
+        let visits: Vec<Block> = if how.unified { full.clone() } else { full.iter().map(plain).collect() };
+        for visits in [&full, &visits] {
+            let windowed = recorder::windowed(visits, how);
+            // Counts that come as events empty the windows of this recorder alone.
+            let counts = |block: &&Block| block.events.iter().any(|(_, event)| matches!(event, Event::Repeats { .. }));
+            let pairs = windowed.iter().zip(&recorded).zip(visits.iter());
+            for ((block, expected), _) in pairs.filter(|(_, visits)| !counts(visits)) {
+                prop_assert_eq!(rows_of(block), rows_of(expected));
+            }
+            prop_assert_eq!(windowed.len(), recorded.len());
+            let without_lines: Vec<Block> = windowed.into_iter().map(recorder::without_lines).collect();
+            let (_, later) = run_engine(&setup, &without_lines)?;
+            let [later, seen] = [&later, &seen].map(|outcome| window::whatever_kind(outcome.clone(), filter.unified));
+            prop_assert_eq!(later, seen, "left out later");
+        }
         let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
         engine.in_batches_of(batch, cuts % 3 == 0);
         for mut rest in recorded {

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * The program's threads, and the beginning and the end of its process. The program goes on as if nothing was there:
+ * errno is kept, and no memory of its heap is taken. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "recorder.h"
+
+/* By this Lookaside knows such programs. */
+static const struct {
+	uint32_t name_bytes, bytes, kind;
+	char name[12];
+	uint32_t version;
+} note __attribute__((section(".note.lookaside"), used, aligned(4))) = {10, 4, 1, "Lookaside", 1};
+
+volatile int recorder_state = UNKNOWN;
+static filter_slot no_slot = NO_UNIT;
+OWN_OF_THREAD struct filter recorder_filter = {.table = {&no_slot, &no_slot}};
+uint32_t recorder_process;
+volatile bool recorder_many;
+
+/* As LOOKASIDE_COMPILED says. */
+static struct {
+	uint32_t unit_shift, classes_log2;
+	bool apart; /* stores have a table of their own */
+} options;
+
+/* All threads that have a batch, and what those that ended had made. Guarded by `lock`. */
+static struct thread *threads;
+static uint64_t gone_made, gone_stores;
+static int lock;
+/* Zero in the child of a fork, however it was made. */
+static volatile uint64_t *here;
+static pthread_key_t ending;
+/* A thread's batch is being made, by calls whose own accesses shall not ask for one. */
+static OWN_OF_THREAD bool starting;
+
+static void hold(void)
+{
+	while (__atomic_exchange_n(&lock, 1, __ATOMIC_ACQUIRE) != 0)
+		syscall(SYS_sched_yield);
+}
+
+static void release(void)
+{
+	__atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
+}
+
+/* `#` stands for the first number, `$` for the second. */
+static void send_numbers(struct thread *t, const char *format, uint64_t first, uint64_t second)
+{
+	struct text text = {.used = 0};
+	char piece[2] = {0, 0};
+
+	for (; *format; format++) {
+		piece[0] = *format;
+		if (*format == '#')
+			text_number(&text, first);
+		else if (*format == '$')
+			text_number(&text, second);
+		else
+			text_add(&text, piece);
+	}
+	wire_event(t, text.bytes, text.used);
+}
+
+/* A whole number before a comma or the end. */
+static uint64_t next_number(const char **at)
+{
+	uint64_t number = 0;
+
+	for (; **at >= '0' && **at <= '9'; (*at)++)
+		number = 10 * number + (uint64_t)(**at - '0');
+	*at += **at == ',';
+	return number;
+}
+
+/* Writes a number over one of ten digits, for the programs that this one executes. */
+static void overwrite(char *digits, int number)
+{
+	for (int i = 9; i >= 0; i--, number /= 10)
+		digits[i] = (char)('0' + number % 10);
+}
+
+/* When a thread ends. */
+static void end_thread(void *its)
+{
+	struct thread *t = its, **link = &threads;
+
+	if (recorder_enter() == NULL)
+		return;
+	recorder_drain(t, true);
+	send_numbers(t, "{\"thread-exit\":{\"thread\":#}}", t->number, 0);
+	hold();
+	gone_made += t->made;
+	gone_stores += t->filter->stores;
+	while (*link != NULL && *link != t)
+		link = &(*link)->next;
+	if (*link != NULL)
+		*link = t->next;
+	release();
+	*t->filter = (struct filter){.table = {&no_slot, &no_slot}};
+	munmap(t, t->bytes);
+}
+
+/* In the child of a fork: what the parent's threads had to say is theirs. `t` is the calling thread, held, or NULL. */
+static void start_child(struct thread *t)
+{
+	uint32_t parent = recorder_process;
+
+	*here = 1;
+	recorder_process = (uint32_t)getpid();
+	lock = 0;
+	threads = t;
+	gone_made = gone_stores = 0;
+	recorder_many = false;
+	maps_forget();
+	heap_forked();
+	if (t == NULL)
+		return;
+	t->next = NULL;
+	t->number = recorder_process;
+	t->filter->at = t->batch;
+	t->made = t->filter->stores = 0;
+	recorder_empty_slots(t);
+	send_numbers(t, "{\"fork\":{\"parent\":#,\"child\":$}}", parent, recorder_process);
+}
+
+static void after_fork(void)
+{
+	struct thread *t = recorder_enter();
+
+	if (t != NULL)
+		recorder_leave(t);
+}
+
+static void end_process(void);
+
+/* Reads LOOKASIDE_COMPILED: number and inode of the pipe, those of the shared slots, the filter's unit and classes, and
+ * whether stores are filtered apart. */
+static bool read_options(char *said)
+{
+	const char *at = said, *memory;
+	struct wire_files files;
+
+	files.pipe = (int)next_number(&at);
+	files.pipe_inode = next_number(&at);
+	memory = at;
+	files.memory = (int)next_number(&at);
+	files.memory_inode = next_number(&at);
+	options.unit_shift = (uint32_t)next_number(&at);
+	options.classes_log2 = (uint32_t)next_number(&at);
+	options.apart = next_number(&at) != 0;
+	if (memory - said < 11 || memory[10] != ',' || options.classes_log2 > 12 || options.unit_shift > PAGE_SHIFT || !wire_open(&files))
+		return false;
+	overwrite(said, files.pipe);
+	overwrite(said + (memory - said), files.memory);
+	return true;
+}
+
+/* Asks once whether to record. */
+static __attribute__((constructor(101))) void start(void)
+{
+	static int asked;
+	char *said;
+	void *room;
+
+	if (__atomic_exchange_n(&asked, 1, __ATOMIC_ACQ_REL) != 0)
+		return;
+	said = secure_getenv("LOOKASIDE_COMPILED");
+	if (said != NULL && read_options(said)) {
+		room = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (room != MAP_FAILED && madvise(room, 4096, MADV_WIPEONFORK) == 0 &&
+		    pthread_key_create(&ending, end_thread) == 0) {
+			here = room;
+			*here = 1;
+			recorder_process = (uint32_t)getpid();
+			syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+			pthread_atfork(NULL, NULL, after_fork);
+			atexit(end_process);
+			recorder_state = RECORDING;
+			return;
+		}
+	}
+	recorder_state = OFF;
+}
+
+/* A batch for the calling thread, with `busy` set; NULL if there is none. */
+static struct thread *start_thread(void)
+{
+	size_t classes = (size_t)1 << options.classes_log2;
+	size_t bytes = sizeof(struct thread) + 2 * classes * sizeof(filter_slot) + BATCH * sizeof(struct record);
+	struct thread *t = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct filter *f = &recorder_filter;
+
+	if (t == MAP_FAILED)
+		return NULL;
+	t->filter = f;
+	t->bytes = bytes;
+	t->unit_shift = options.unit_shift;
+	t->batch = (struct record *)(t->slots + 2 * classes);
+	t->number = (uint32_t)syscall(SYS_gettid);
+	f->busy = 1;
+	f->class_mask = classes - 1;
+	f->at = t->batch;
+	f->thread = t;
+	recorder_empty_slots(t);
+	IN_ORDER();
+	f->table[LOAD] = t->slots;
+	f->table[STORE] = t->slots + (options.apart ? classes : 0);
+	/* Fast is what leaves out repeats of a page. */
+	f->end = options.unit_shift == PAGE_SHIFT ? t->batch + BATCH : NULL;
+	pthread_setspecific(ending, t);
+	hold();
+	t->next = threads;
+	threads = t;
+	release();
+	if (t->number != recorder_process) {
+		recorder_many = true;
+		send_numbers(t, "{\"thread-start\":{\"thread\":#}}", t->number, 0);
+	}
+	return t;
+}
+
+struct thread *recorder_enter(void)
+{
+	struct filter *f = &recorder_filter;
+	struct thread *t = f->thread;
+	int error = errno;
+
+	if (recorder_state == UNKNOWN)
+		start();
+	if (recorder_state != RECORDING || starting)
+		return NULL;
+	if (t == NULL) {
+		starting = true;
+		t = start_thread();
+		starting = false;
+	} else if (f->busy != 0) {
+		t = NULL;
+	} else {
+		f->busy = 1;
+		IN_ORDER();
+	}
+	if (*here == 0)
+		start_child(t);
+	errno = error;
+	return t;
+}
+
+void recorder_leave(struct thread *t)
+{
+	IN_ORDER();
+	t->filter->busy = 0;
+}
+
+/* Stops a thread at its next record. False: it is held where it stands, for a second now. */
+static bool stop(struct thread *t)
+{
+	struct timespec pause = {0, 1000000};
+
+	t->filter->end = NULL;
+	recorder_state = OFF;
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+	for (int i = 0; t->filter->busy != 0 && i < 1000; i++)
+		syscall(SYS_nanosleep, &pause, NULL);
+	recorder_state = RECORDING;
+	return t->filter->busy == 0;
+}
+
+/* The process ends: what all threads have still to say, and the totals. */
+static void end_process(void)
+{
+	struct thread *t = recorder_enter();
+	uint64_t made, stores;
+	int error = errno;
+
+	if (t == NULL)
+		return;
+	hold();
+	made = gone_made;
+	stores = gone_stores;
+	for (struct thread *other = threads; other != NULL; other = other->next) {
+		if (other == t || stop(other)) {
+			recorder_drain(other, true);
+			made += other->made;
+			stores += other->filter->stores;
+		}
+	}
+	send_numbers(t, "{\"totals\":{\"loads\":#,\"stores\":$,\"fetches\":0,\"instructions\":0}}", made - stores, stores);
+	wire_end(t);
+	recorder_state = OFF;
+	errno = error;
+}
+
+void _exit(int code)
+{
+	end_process();
+	for (;;)
+		syscall(SYS_exit_group, code);
+}
+
+void _Exit(int code) __attribute__((alias("_exit")));
