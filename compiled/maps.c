@@ -247,24 +247,32 @@ static bool make_room(void)
 
 void maps_look(struct thread *t, const struct record *records, size_t n)
 {
+	/* The mapping that was found last for each of some addresses, which is mostly that of the next one near it. */
+	enum { NEAR = 64, NEAR_SHIFT = 21 };
 	static const struct range nowhere;
-	const struct range *range = &nowhere;
+	const struct range *near[NEAR];
 	bool is_fresh = false;
 
+	for (size_t i = 0; i < NEAR; i++)
+		near[i] = &nowhere;
 	hold();
 	for (size_t i = 0; i < n && make_room(); i++) {
 		uint64_t addr = records[i].w0 & ADDR_MASK;
+		const struct range **range = &near[addr >> NEAR_SHIFT & (NEAR - 1)];
 
-		if (addr - range->start < range->end - range->start || (records[i].w0 >> 48 & 3) == REPEATS)
+		if (addr - (*range)->start < (*range)->end - (*range)->start || (records[i].w0 >> 48 & 3) == REPEATS)
 			continue;
-		range = find(addr);
-		if (range == NULL && !is_fresh) {
+		*range = find(addr);
+		if (*range == NULL && !is_fresh) {
 			read_all(t);
 			is_fresh = true;
-			range = find(addr);
+			/* What was found is of the list before. */
+			for (size_t k = 0; k < NEAR; k++)
+				near[k] = &nowhere;
+			*range = find(addr);
 		}
-		if (range == NULL)
-			range = &nowhere;
+		if (*range == NULL)
+			*range = &nowhere;
 	}
 	release();
 }

@@ -64,6 +64,8 @@ HIDDEN extern volatile bool recorder_many;
 /* The calling thread with `busy` set; NULL: nothing is recorded, or it is set already. errno is kept. */
 HIDDEN struct thread *recorder_enter(void);
 HIDDEN void recorder_leave(struct thread *t);
+/* What the process has still to say, as if it ended. */
+HIDDEN void recorder_last_words(void);
 
 /* access.c: records. */
 HIDDEN void recorder_slowly(unsigned kind, uint64_t addr, unsigned size, uint64_t instruction);

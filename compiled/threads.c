@@ -144,9 +144,12 @@ static void after_fork(void)
 
 static void end_process(void);
 
-/* Reads LOOKASIDE_COMPILED: number and inode of the pipe, those of the shared slots, the filter's unit and classes, and
- * whether stores are filtered apart. */
-static bool read_options(char *said)
+/* Bits of the last of the options: stores are filtered apart; another program was executed before in this process. */
+enum { APART = 1, EXECUTED = 2 };
+
+/* Reads LOOKASIDE_COMPILED: number and inode of the pipe, those of the shared slots, the filter's unit and classes, and the
+ * bits above. For programs that are executed later, what has changed is written there. */
+static bool read_options(char *said, bool *executed)
 {
 	const char *at = said, *memory;
 	struct wire_files files;
@@ -158,12 +161,27 @@ static bool read_options(char *said)
 	files.memory_inode = next_number(&at);
 	options.unit_shift = (uint32_t)next_number(&at);
 	options.classes_log2 = (uint32_t)next_number(&at);
-	options.apart = next_number(&at) != 0;
-	if (memory - said < 11 || memory[10] != ',' || options.classes_log2 > 12 || options.unit_shift > PAGE_SHIFT || !wire_open(&files))
+	options.apart = (*at - '0') & APART;
+	*executed = (*at - '0') & EXECUTED;
+	if (*at == 0 || memory - said < 11 || memory[10] != ',' || options.classes_log2 > 12 || options.unit_shift > PAGE_SHIFT || !wire_open(&files))
 		return false;
 	overwrite(said, files.pipe);
 	overwrite(said + (memory - said), files.memory);
+	said[at - said] |= EXECUTED;
 	return true;
+}
+
+/* This program took the place of another that was recorded. */
+static void send_exec(struct thread *t)
+{
+	struct text text = {.used = 0};
+	char path[1024];
+	ssize_t bytes = readlink("/proc/self/exe", path, sizeof path);
+
+	text_add(&text, "{\"exec\":{\"path\":\"");
+	text_quoted(&text, path, bytes > 0 ? (size_t)bytes : 0);
+	text_add(&text, "\"}}");
+	wire_event(t, text.bytes, text.used);
 }
 
 /* Asks once whether to record. */
@@ -172,11 +190,12 @@ static __attribute__((constructor(101))) void start(void)
 	static int asked;
 	char *said;
 	void *room;
+	bool executed;
 
 	if (__atomic_exchange_n(&asked, 1, __ATOMIC_ACQ_REL) != 0)
 		return;
 	said = secure_getenv("LOOKASIDE_COMPILED");
-	if (said != NULL && read_options(said)) {
+	if (said != NULL && read_options(said, &executed)) {
 		room = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (room != MAP_FAILED && madvise(room, 4096, MADV_WIPEONFORK) == 0 &&
 		    pthread_key_create(&ending, end_thread) == 0) {
@@ -187,6 +206,12 @@ static __attribute__((constructor(101))) void start(void)
 			pthread_atfork(NULL, NULL, after_fork);
 			atexit(end_process);
 			recorder_state = RECORDING;
+			struct thread *t = executed ? recorder_enter() : NULL;
+
+			if (t != NULL) {
+				send_exec(t);
+				recorder_leave(t);
+			}
 			return;
 		}
 	}
@@ -276,18 +301,44 @@ static bool stop(struct thread *t)
 	return t->filter->busy == 0;
 }
 
+static void send_totals(struct thread *t, uint64_t made, uint64_t stores)
+{
+	send_numbers(t, "{\"totals\":{\"loads\":#,\"stores\":$,\"fetches\":0,\"instructions\":0}}", made - stores, stores);
+}
+
+/* The calling thread, held, of a process that may speak for itself. The child of a vfork is in its parent's memory. */
+static struct thread *enter_alone(void)
+{
+	if (recorder_state != RECORDING || (*here != 0 && (uint32_t)getpid() != recorder_process))
+		return NULL;
+	return recorder_enter();
+}
+
+void recorder_last_words(void)
+{
+	struct thread *t = enter_alone();
+
+	if (t == NULL)
+		return;
+	recorder_drain(t, true);
+	hold();
+	send_totals(t, gone_made + t->made, gone_stores + t->filter->stores);
+	release();
+	wire_end(t);
+	recorder_leave(t);
+}
+
 /* The process ends: what all threads have still to say, and the totals. */
 static void end_process(void)
 {
-	struct thread *t = recorder_enter();
-	uint64_t made, stores;
 	int error = errno;
+	struct thread *t = enter_alone();
 
 	if (t == NULL)
 		return;
 	hold();
-	made = gone_made;
-	stores = gone_stores;
+	uint64_t made = gone_made, stores = gone_stores;
+
 	for (struct thread *other = threads; other != NULL; other = other->next) {
 		if (other == t || stop(other)) {
 			recorder_drain(other, true);
@@ -295,7 +346,7 @@ static void end_process(void)
 			stores += other->filter->stores;
 		}
 	}
-	send_numbers(t, "{\"totals\":{\"loads\":#,\"stores\":$,\"fetches\":0,\"instructions\":0}}", made - stores, stores);
+	send_totals(t, made, stores);
 	wire_end(t);
 	recorder_state = OFF;
 	errno = error;

@@ -18,7 +18,7 @@ use crate::routing::kind_and_class;
 use crate::space::physical;
 use crate::stages::MAX_KEYS;
 use crate::tlb::{held_under, TlbKey};
-use crate::window::{first_entry, LeavingPage, WindowPage, MAX_WINDOW_PAGES};
+use crate::window::{first_entry, LeavingPage, WindowPage};
 use crate::PagePolicy;
 
 /// Bits of recorded addresses.
@@ -41,9 +41,7 @@ impl Engine {
         let entries_are_pages = self.setup.os.pages == PagePolicy::Base
             && self.setup.locks.is_empty()
             && self.plan.format.address_bits() >= RECORDED_BITS;
-        let leaves = || block.events.iter().any(|(_, event)| matches!(event, Event::Leave { .. }));
-        // In a short part of a block all pages may be those that stay.
-        let are_watched = !entries_are_pages && (block.len() <= MAX_WINDOW_PAGES || leaves());
+        let are_watched = !entries_are_pages && block.is_windowed();
         self.windows.watch(are_watched, (block.process, block.thread));
     }
 

@@ -1,6 +1,6 @@
 //! Pages in a recorder's window, and the entries of the first level that they use (`SEMANTICS.md` §5).
 
-use lookaside_trace::Event;
+use lookaside_trace::{Event, WINDOW_PAGES};
 
 use crate::context::{AccessContext, KERNEL};
 use crate::hardware::Hardware;
@@ -17,9 +17,6 @@ pub(crate) struct RecorderWindows {
     /// By array.
     arrays: Vec<WindowEntries>,
 }
-
-/// Most pages remembered: what recorders' windows for loads, stores and fetches have room for.
-pub(crate) const MAX_WINDOW_PAGES: usize = 192;
 
 /// Entries of an array, and how many pages in windows each is of.
 #[derive(Debug, Default)]
@@ -131,7 +128,7 @@ impl RecorderWindows {
     /// A page comes in.
     pub(crate) fn enter(&mut self, entry: FirstLevelEntry) {
         let used = self.of_array(entry.array);
-        if used.all_pages == MAX_WINDOW_PAGES {
+        if used.all_pages == WINDOW_PAGES {
             *used = WindowEntries::default(); // these are no windows
         }
         used.all_pages += 1;

@@ -28,6 +28,9 @@ pub struct Block {
     pub events: Vec<(u32, Event)>,
 }
 
+/// Most pages in the windows of a thread: 64 in each of three, for loads, stores and fetches.
+pub const WINDOW_PAGES: usize = 192;
+
 impl Block {
     /// Accesses in the columns, repeats not counted.
     pub fn len(&self) -> usize {
@@ -47,6 +50,12 @@ impl Block {
         self.ip.clear();
         self.repeat.clear();
         self.events.clear();
+    }
+
+    /// In a stream with windows ([`crate::TraceInfo::filter_window`]): whether they were at work here. A block of more
+    /// accesses than they have room for, from which no page leaves, has every visit to a page.
+    pub fn is_windowed(&self) -> bool {
+        self.len() <= WINDOW_PAGES || self.events.iter().any(|(_, event)| matches!(event, Event::Leave { .. }))
     }
 
     /// Appends one access without size, instruction or repeat. Only for blocks that leave those columns empty.

@@ -35,7 +35,7 @@ mod source;
 mod tools;
 mod windowed;
 
-pub use block::Block;
+pub use block::{Block, WINDOW_PAGES};
 pub use event::{Event, FrameList, MapSource, SiteId};
 pub use export::{write_champsim, write_text, ChampSimLosses, TextWriter};
 pub use import::{open, open_reader, Format};

@@ -35,7 +35,8 @@ pub struct TraceInfo {
     pub filter_log2_classes: u32,
     /// Pages used last, by each of the filter's tables, within which the recorder left out all repeats. 0 = no such
     /// window. Each recorded access brings a page in; [`crate::Event::Leave`] says when it leaves. All leave before
-    /// another thread of the process goes on, and before events. Exact for base pages where each first-level TLB array
+    /// another thread of the process goes on, and before events. Where that saves too little, a block may have every visit
+    /// to a page ([`Block::is_windowed`]). Exact for base pages where each first-level TLB array
     /// is the only one for its accesses and coalesces nothing, and is
     ///
     /// - fully associative, LRU, and of at least so many entries; or, where there are several classes,

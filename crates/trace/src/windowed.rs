@@ -1,5 +1,6 @@
 //! Leaves repeats of the pages used last out of a stream that has every visit to a page.
 
+use crate::block::WINDOW_PAGES;
 use crate::{Block, Damage, Event, FilterWindow, Granularity, Kind, Source, TraceError, TraceInfo};
 
 /// Most pages of a window: places are bits of a word.
@@ -7,6 +8,10 @@ const MOST_PAGES: usize = 64;
 
 /// Guesses at a page's place in its window, by the low bits of its number.
 const HINTS: usize = 4096;
+
+/// Blocks that pass with every visit from where windows left out less than half: a page that leaves is an event, which
+/// costs more than a visit does.
+const PLAIN_BLOCKS: u32 = 16;
 
 /// No place.
 const NOWHERE: usize = MOST_PAGES;
@@ -44,6 +49,8 @@ pub struct WindowedSource<S> {
     info: TraceInfo,
     visits: Block,
     windows: PageWindows,
+    /// So many blocks more pass as they are.
+    plain_blocks: u32,
 }
 
 impl<S: Source> WindowedSource<S> {
@@ -64,7 +71,7 @@ impl<S: Source> WindowedSource<S> {
             filter_class_pages: window.class_pages,
             ..visits.clone()
         };
-        Self { inner, info, visits: Block::default(), windows }
+        Self { inner, info, visits: Block::default(), windows, plain_blocks: 0 }
     }
 }
 
@@ -78,7 +85,16 @@ impl<S: Source> Source for WindowedSource<S> {
         if !self.inner.next_block(&mut self.visits)? {
             return Ok(false);
         }
-        self.windows.filter(&self.visits, block);
+        let visits = self.visits.len();
+        if visits <= WINDOW_PAGES || self.plain_blocks == 0 {
+            self.windows.filter(&self.visits, block);
+            if visits <= WINDOW_PAGES || 2 * block.len() <= visits {
+                return Ok(true);
+            }
+            self.plain_blocks = PLAIN_BLOCKS;
+        }
+        self.plain_blocks -= 1;
+        std::mem::swap(block, &mut self.visits);
         Ok(true)
     }
 

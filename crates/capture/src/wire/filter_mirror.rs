@@ -9,8 +9,7 @@ use super::record::{WireRecord, ADDR, MAX_LOG2_CLASSES, PAGE_LOG2, TABLES};
 use super::window;
 
 #[derive(Default)]
-struct FilteredProcess {
-    slots: Vec<FilterSlot>,
+struct ProcessTotals {
     /// Totals of the images before the last exec.
     before_exec: [u64; 4],
     /// Totals of this image.
@@ -28,7 +27,10 @@ pub(super) struct FilterMirror {
     /// Repeats were left out within windows of the pages used last.
     windowed: bool,
     current: BlockUnderConstruction,
-    processes: HashMap<u32, FilteredProcess>,
+    /// By process and thread: one's repeats may come after another's accesses.
+    slots: HashMap<(u32, u32), Vec<FilterSlot>>,
+    /// Of processes that have ended too: they may have executed another program.
+    totals: HashMap<u32, ProcessTotals>,
 }
 
 impl FilterMirror {
@@ -45,7 +47,8 @@ impl FilterMirror {
             },
             windowed: info.filter_window > 0,
             current: BlockUnderConstruction { number: 0, addr_mask: if line { ADDR & !63 } else { ADDR } },
-            processes: HashMap::new(),
+            slots: HashMap::new(),
+            totals: HashMap::new(),
         }
     }
 
@@ -54,20 +57,26 @@ impl FilterMirror {
     }
 
     pub(super) fn ended(&mut self, process: u32) {
-        self.processes.remove(&process);
+        self.slots.retain(|(its, _), _| *its != process);
     }
 
     /// Adds the totals of the images before an exec to those of the present one.
     pub(super) fn event(&mut self, process: u32, event: &mut Event) {
         match event {
+            Event::Fork { child, .. } => {
+                self.totals.remove(child);
+            }
+            Event::ThreadExit { thread } => {
+                self.slots.remove(&(process, *thread));
+            }
             Event::Exec { .. } => {
-                let process = self.processes.entry(process).or_default();
+                let process = self.totals.entry(process).or_default();
                 for (sum, n) in process.before_exec.iter_mut().zip(std::mem::take(&mut process.image)) {
                     *sum = sum.wrapping_add(n);
                 }
             }
             Event::Totals { loads, stores, fetches, instructions } => {
-                let process = self.processes.entry(process).or_default();
+                let process = self.totals.entry(process).or_default();
                 process.image = [*loads, *stores, *fetches, *instructions];
                 for (n, before) in [loads, stores, fetches, instructions].into_iter().zip(process.before_exec) {
                     *n = n.wrapping_add(before);
@@ -78,14 +87,13 @@ impl FilterMirror {
     }
 
     /// Appends a frame of records; says what was wrong with it.
-    pub(super) fn accesses(&mut self, process: u32, payload: &[u8], block: &mut Block) -> Option<String> {
+    pub(super) fn accesses(&mut self, thread: (u32, u32), payload: &[u8], block: &mut Block) -> Option<String> {
         if self.windowed {
             return window::append(payload, &self.table, self.current, block);
         }
         let mut slots = Vec::new();
         if self.filtered {
-            let process = self.processes.entry(process).or_default();
-            slots = std::mem::take(&mut process.slots);
+            slots = std::mem::take(self.slots.entry(thread).or_default());
             slots.resize(TABLES << self.log2_classes, NO_SLOT);
         }
         let mut fault = None;
@@ -101,7 +109,7 @@ impl FilterMirror {
             }
         }
         if self.filtered {
-            self.processes.entry(process).or_default().slots = slots;
+            self.slots.insert(thread, slots);
         }
         fault
     }

@@ -157,13 +157,13 @@ impl<R: Read> WireReader<R> {
         match header.kind {
             ACCESSES => {
                 self.processes.seen(header.process);
-                fault = self.mirror.accesses(header.process, payload, block);
+                fault = self.mirror.accesses((header.process, header.thread), payload, block);
             }
             SLOT => {
                 self.processes.seen(header.process);
                 let (slot, bytes) = slot_of(payload);
                 fault = match self.shared.as_mut().and_then(|shared| shared.records(slot, bytes)) {
-                    Some(records) => self.mirror.accesses(header.process, &records, block),
+                    Some(records) => self.mirror.accesses((header.process, header.thread), &records, block),
                     None => Some(format!("{bytes} bytes of records in slot {slot}, which is none")),
                 };
             }

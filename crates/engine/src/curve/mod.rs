@@ -109,7 +109,8 @@ impl CurveBuilder {
 
     /// Of a block whose pages come into a window: they are out of the order of visits while they are there.
     fn run_windowed(&mut self, block: &Block) {
-        self.window.enter_block(block, &mut self.recency);
+        let is_windowed = block.is_windowed();
+        self.window.enter_block(block, is_windowed, &mut self.recency);
         let accesses = || block.addr.iter().zip(&block.kind).enumerate().filter(|(_, (_, kind))| **kind != Kind::Fetch);
         let mut numbers = std::mem::take(&mut self.numbers);
         numbers.clear();
@@ -122,7 +123,12 @@ impl CurveBuilder {
             if let Some(&later) = numbers.get(visit + AHEAD) {
                 self.recency.prefetch(later);
             }
-            match self.window.enter(numbers[visit], &mut self.recency) {
+            let page = numbers[visit];
+            let distance = match is_windowed {
+                true => self.window.enter(page, &mut self.recency),
+                false => self.recency.visit(page),
+            };
+            match distance {
                 Some(distance) => self.distances.add(distance),
                 None => self.cold_misses += 1,
             }

@@ -20,10 +20,10 @@ impl CurveWindow {
         Self { most, ..Self::default() }
     }
 
-    /// A block begins: another thread's windows are empty.
-    pub(super) fn enter_block(&mut self, block: &Block, recency: &mut Recency) {
+    /// A block begins: another thread's windows are empty, as are all where they are not at work.
+    pub(super) fn enter_block(&mut self, block: &Block, is_windowed: bool, recency: &mut Recency) {
         let of = (block.process, block.thread);
-        if self.of != of {
+        if self.of != of || !is_windowed {
             self.of = of;
             self.shrink(0, recency);
         }

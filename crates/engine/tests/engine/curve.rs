@@ -3,7 +3,7 @@
 use crate::recorder;
 use lookaside_engine::curve::{estimate_from_samples, CurveBuilder, MAX_SETS, MAX_WAYS};
 use lookaside_stats::SplitMix64;
-use lookaside_trace::{Block, Event, Kind};
+use lookaside_trace::{Block, Event, Kind, WINDOW_PAGES};
 use proptest::prelude::*;
 
 /// A set-associative LRU array of pages: misses of the stream.
@@ -106,6 +106,7 @@ proptest! {
         threads in 1..4u32,
         length in 1..500usize,
         part in 1..20usize,
+        plain in any::<u8>(),
     ) {
         let (mut full, mut windowed) = (CurveBuilder::new(), CurveBuilder::beyond(pages));
         for words in words.chunks(length) {
@@ -116,6 +117,10 @@ proptest! {
                 block.push(access, page(kind, word) << 12);
             }
             full.run(&block);
+            if block.len() > WINDOW_PAGES && words[0].0 % 4 < plain % 4 {
+                windowed.run(&block);
+                continue;
+            }
             let mut rest = recorder::recorded(&block, recorder::RecorderOptions::pages(pages as usize));
             while rest.len() > part {
                 let (first, after) = recorder::cut(rest, part);

@@ -14,10 +14,11 @@ macro_rules! source {
 }
 
 /// Its source: the installed `lookaside` needs no source tree.
-const SOURCES: [(&str, &str); 8] = [
+const SOURCES: [(&str, &str); 9] = [
     source!("recorder.h"),
     source!("access.c"),
     source!("entry.c"),
+    source!("exec.c"),
     source!("heap.c"),
     source!("maps.c"),
     source!("text.c"),
