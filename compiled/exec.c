@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The program executes another: what it has still to say comes before. These functions pass on to the C library's, and
+ * The program executes another, or forbids itself system calls: what it has still to say comes before. These functions pass on to the C library's, and
  * give way to the program's own. If the other can't be executed the program goes on, and so does its recording. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "recorder.h"
@@ -92,3 +94,48 @@ WEAK int execle(const char *path, const char *first, ...)
 	va_end(list);
 	return execve(path, argv, envp);
 }
+
+/* A filter of system calls need not allow ours: nothing is recorded from here on. */
+WEAK int prctl(int what, ...)
+{
+	unsigned long more[4];
+	va_list list;
+
+	va_start(list, what);
+	for (int i = 0; i < 4; i++)
+		more[i] = va_arg(list, unsigned long);
+	va_end(list);
+	if (what == PR_SET_SECCOMP)
+		recorder_end();
+	return (int)syscall(SYS_prctl, what, more[0], more[1], more[2], more[3]);
+}
+
+#ifdef __x86_64__
+WEAK long syscall(long number, ...)
+{
+	long more[6];
+	va_list list;
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		more[i] = va_arg(list, long);
+	va_end(list);
+	if (number == SYS_seccomp)
+		recorder_end();
+
+	register long fourth __asm__("r10") = more[3];
+	register long fifth __asm__("r8") = more[4];
+	register long sixth __asm__("r9") = more[5];
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(more[0]), "S"(more[1]), "d"(more[2]), "r"(fourth), "r"(fifth), "r"(sixth)
+			 : "rcx", "r11", "memory");
+	if ((unsigned long)result > -4096UL) {
+		errno = (int)-result;
+		return -1;
+	}
+	return result;
+}
+#endif

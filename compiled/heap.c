@@ -16,7 +16,8 @@
 
 enum {
 	LARGE = 64 << 10, /* as of the other recorders */
-	MOST_FRAMES = 24,
+	OWN_FRAMES = 2, /* of a call stack: note_block, and the function that was called */
+	MOST_FRAMES = 16 + OWN_FRAMES,
 	MOST_SITES = 4096,
 	MOST_BLOCKS = 1 << 16,
 	EARLY = 16 << 10
@@ -102,7 +103,6 @@ static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *int
 static uint32_t site_of(struct thread *t, const struct frames *frames, uint32_t skipped)
 {
 	uint64_t hash = 0xcbf29ce484222325, at; /* FNV-1a, by words */
-	struct text text = {.used = 0};
 
 	for (uint32_t i = skipped; i < frames->count; i++)
 		hash = (hash ^ frames->at[i]) * 0x100000001b3;
@@ -115,23 +115,23 @@ static uint32_t site_of(struct thread *t, const struct frames *frames, uint32_t 
 		return 0;
 	site_count++;
 	tables->sites[at].hash = hash;
-	text_add(&text, "{\"site\":{\"id\":");
-	text_number(&text, at + 1);
-	text_add(&text, ",\"frames\":[");
+	text_begin(t);
+	text_add(t, "{\"site\":{\"id\":");
+	text_number(t, at + 1);
+	text_add(t, ",\"frames\":[");
 	for (uint32_t i = skipped; i < frames->count; i++) {
-		text_add(&text, i > skipped ? "," : "");
+		text_add(t, i > skipped ? "," : "");
 		/* Within the call, not behind it. */
-		text_number(&text, frames->at[i] - 1);
+		text_number(t, frames->at[i] - 1);
 	}
-	text_add(&text, "]}}");
-	wire_event(t, text.bytes, text.used);
+	text_add(t, "]}}");
+	wire_event(t);
 	return (uint32_t)at + 1;
 }
 
 static __attribute__((noinline)) void note_block(void *block, size_t bytes)
 {
 	struct thread *t = recorder_enter();
-	struct text text = {.used = 0};
 	struct frames frames = {.count = 0};
 	int error = errno;
 
@@ -147,22 +147,22 @@ static __attribute__((noinline)) void note_block(void *block, size_t bytes)
 	}
 	if (tables != NULL && block_count < MOST_BLOCKS) {
 		uint64_t *at = find_block((uint64_t)block);
-		/* Our own are this function and the one that was called. */
-		uint32_t site = site_of(t, &frames, frames.count < 2 ? frames.count : 2);
+		uint32_t site = site_of(t, &frames, frames.count < OWN_FRAMES ? frames.count : OWN_FRAMES);
 
 		if (*at == 0) {
 			block_count++;
 			__atomic_fetch_add(live_of(block), 1, __ATOMIC_RELAXED);
 		}
 		*at = (uint64_t)block;
-		text_add(&text, "{\"alloc\":{\"addr\":");
-		text_number(&text, (uint64_t)block);
-		text_add(&text, ",\"len\":");
-		text_number(&text, bytes);
-		text_add(&text, ",\"site\":");
-		text_number(&text, site);
-		text_add(&text, "}}");
-		wire_event(t, text.bytes, text.used);
+		text_begin(t);
+		text_add(t, "{\"alloc\":{\"addr\":");
+		text_number(t, (uint64_t)block);
+		text_add(t, ",\"len\":");
+		text_number(t, bytes);
+		text_add(t, ",\"site\":");
+		text_number(t, site);
+		text_add(t, "}}");
+		wire_event(t);
 	}
 	release();
 	recorder_leave(t);
@@ -173,7 +173,6 @@ static __attribute__((noinline)) void note_block(void *block, size_t bytes)
 static __attribute__((noinline)) void forget_block(void *block)
 {
 	struct thread *t = recorder_enter();
-	struct text text = {.used = 0};
 
 	if (t == NULL)
 		return;
@@ -185,10 +184,11 @@ static __attribute__((noinline)) void forget_block(void *block)
 		remove_block(at);
 		block_count--;
 		__atomic_fetch_sub(live_of(block), 1, __ATOMIC_RELAXED);
-		text_add(&text, "{\"free\":{\"addr\":");
-		text_number(&text, (uint64_t)block);
-		text_add(&text, "}}");
-		wire_event(t, text.bytes, text.used);
+		text_begin(t);
+		text_add(t, "{\"free\":{\"addr\":");
+		text_number(t, (uint64_t)block);
+		text_add(t, "}}");
+		wire_event(t);
 	}
 	release();
 	recorder_leave(t);

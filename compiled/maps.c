@@ -83,18 +83,18 @@ static const char *skip_word(const char *at)
 	return at;
 }
 
-static void add_range(struct text *text, uint64_t start, uint64_t end)
+static void add_range(struct thread *t, uint64_t start, uint64_t end)
 {
-	text_add(text, "{\"addr\":");
-	text_number(text, start);
-	text_add(text, ",\"len\":");
-	text_number(text, end - start);
+	text_add(t, "{\"addr\":");
+	text_number(t, start);
+	text_add(t, ",\"len\":");
+	text_number(t, end - start);
 }
 
-static void add_prot(struct text *text, const struct range *range)
+static void add_prot(struct thread *t, const struct range *range)
 {
-	text_add(text, ",\"prot\":");
-	text_number(text, range->prot);
+	text_add(t, ",\"prot\":");
+	text_number(t, range->prot);
 }
 
 static uint64_t tag_of(const char *text)
@@ -109,52 +109,52 @@ static uint64_t tag_of(const char *text)
 /* Where a part of a mapping comes from, and that it came. */
 static void send_map(struct thread *t, uint64_t start, uint64_t end, const struct range *range, const char *words)
 {
-	struct text text = {.used = 0};
 	const char *at = skip_word(words), *path = at;
 	uint64_t offset = hex(&at) + (start - range->start);
 
 	for (int word = 0; word < 3; word++)
 		path = skip_word(path);
-	text_add(&text, "{\"map\":");
-	add_range(&text, start, end);
-	add_prot(&text, range);
-	text_add(&text, ",\"source\":");
+	text_begin(t);
+	text_add(t, "{\"map\":");
+	add_range(t, start, end);
+	add_prot(t, range);
+	text_add(t, ",\"source\":");
 	if (path[0] == '/') {
-		text_add(&text, "{\"file\":{\"path\":\"");
-		text_quoted(&text, path, strlen(path));
-		text_add(&text, "\",\"offset\":");
-		text_number(&text, offset);
-		text_add(&text, "}}");
+		text_add(t, "{\"file\":{\"path\":\"");
+		text_quoted(t, path, strlen(path));
+		text_add(t, "\",\"offset\":");
+		text_number(t, offset);
+		text_add(t, "}}");
 	} else if (strcmp(path, "[heap]") == 0) {
-		text_add(&text, "\"heap\"");
+		text_add(t, "\"heap\"");
 	} else if (strcmp(path, "[stack]") == 0) {
-		text_add(&text, "\"stack\"");
+		text_add(t, "\"stack\"");
 	} else {
-		text_add(&text, "\"anonymous\"");
+		text_add(t, "\"anonymous\"");
 	}
-	text_add(&text, ",\"site\":0}}");
-	wire_event(t, text.bytes, text.used);
+	text_add(t, ",\"site\":0}}");
+	wire_event(t);
 }
 
 static void send_unmap(struct thread *t, uint64_t start, uint64_t end)
 {
-	struct text text = {.used = 0};
 
-	text_add(&text, "{\"unmap\":");
-	add_range(&text, start, end);
-	text_add(&text, "}}");
-	wire_event(t, text.bytes, text.used);
+	text_begin(t);
+	text_add(t, "{\"unmap\":");
+	add_range(t, start, end);
+	text_add(t, "}}");
+	wire_event(t);
 }
 
 static void send_protect(struct thread *t, uint64_t start, uint64_t end, const struct range *range)
 {
-	struct text text = {.used = 0};
 
-	text_add(&text, "{\"protect\":");
-	add_range(&text, start, end);
-	add_prot(&text, range);
-	text_add(&text, "}}");
-	wire_event(t, text.bytes, text.used);
+	text_begin(t);
+	text_add(t, "{\"protect\":");
+	add_range(t, start, end);
+	add_prot(t, range);
+	text_add(t, "}}");
+	wire_event(t);
 }
 
 /* One line of the file. `known`: the first of the last look's mappings that does not end before it. */

@@ -36,21 +36,28 @@ enum { COUNT_BITS = 16 };
 struct filter {
 	uint64_t class_mask;
 	filter_slot *table[2];   /* of loads, of stores; maybe one. A thread without a batch has one slot, of no unit */
-	struct record *at, *end; /* where the next record goes; `end` is NULL where each access is to go the slow way */
+	struct record *at, *volatile end; /* where the next record goes; `end` is NULL where each access is to go the slow way */
 	volatile uint64_t busy;  /* beyond the filter: a signal handler's accesses are then nobody's */
+	volatile bool stopped;   /* by who ends the process, and waits until it is not busy */
 	uint64_t stores;         /* made */
 	struct thread *thread;
 };
 
-/* The rest of what is known of a thread. */
+/* wire.c: frames. */
+enum { FRAME = 4096 /* PIPE_BUF: a write of so much is atomic */, HEADER = 16 };
+
+/* The rest of what is known of a thread: much, since its stack may be small. */
 struct thread {
 	struct filter *filter;
 	uint32_t number;
+	uint32_t rounds;     /* of destructors at its end */
 	uint32_t unit_shift; /* 12: page, 6: line, 0: nothing is left out */
 	uint64_t made;       /* accesses whose records were sent */
 	size_t bytes;        /* of this memory */
 	struct thread *next;
 	struct record *batch;
+	size_t text_bytes;            /* of the event that is being written, behind the header of `frame` */
+	struct record frame[FRAME / sizeof(struct record)];
 	filter_slot slots[];
 };
 
@@ -66,6 +73,8 @@ HIDDEN struct thread *recorder_enter(void);
 HIDDEN void recorder_leave(struct thread *t);
 /* What the process has still to say, as if it ended. */
 HIDDEN void recorder_last_words(void);
+/* The same, and nothing is recorded any more. */
+HIDDEN void recorder_end(void);
 
 /* access.c: records. */
 HIDDEN void recorder_slowly(unsigned kind, uint64_t addr, unsigned size, uint64_t instruction);
@@ -86,30 +95,33 @@ static inline __attribute__((always_inline)) void recorder_access(unsigned kind,
 {
 	struct filter *f = &recorder_filter;
 	filter_slot *slot = &f->table[kind][addr >> PAGE_SHIFT & f->class_mask], old = *slot;
-	struct record *at = f->at;
 
 	if (LIKELY(old >> COUNT_BITS == addr >> PAGE_SHIFT && (old & MOST_REPEATS) != MOST_REPEATS)) {
 		*slot = old + 1;
 		f->stores += kind == STORE;
 		return;
 	}
-	if (LIKELY(at < f->end && f->busy == 0 && old >> COUNT_BITS != addr >> PAGE_SHIFT)) {
+	if (LIKELY(f->busy == 0 && old >> COUNT_BITS != addr >> PAGE_SHIFT)) {
 		f->busy = 1;
 		IN_ORDER();
-		*at = recorder_record(kind, addr, size, instruction, old & MOST_REPEATS);
-		f->at = at + 1;
-		*slot = addr >> PAGE_SHIFT << COUNT_BITS;
-		f->stores += kind == STORE;
-		IN_ORDER();
+		struct record *at = f->at;
+
+		if (LIKELY(at < f->end)) {
+			*at = recorder_record(kind, addr, size, instruction, old & MOST_REPEATS);
+			f->at = at + 1;
+			*slot = addr >> PAGE_SHIFT << COUNT_BITS;
+			f->stores += kind == STORE;
+			IN_ORDER();
+			f->busy = 0;
+			return;
+		}
 		f->busy = 0;
-		return;
 	}
 	if (recorder_state != OFF)
 		recorder_slowly(kind, addr, size, instruction);
 }
 
-/* wire.c: frames. */
-enum { FRAME = 4096 /* PIPE_BUF: a write of so much is atomic */, HEADER = 16 };
+/* wire.c again. */
 struct wire_files {
 	int pipe, memory; /* of the shared slots */
 	uint64_t pipe_inode, memory_inode;
@@ -117,8 +129,8 @@ struct wire_files {
 /* Opens the pipe and the memory, which may get other numbers. False: there is no such pipe. */
 HIDDEN bool wire_open(struct wire_files *files);
 HIDDEN void wire_records(struct thread *t, const struct record *records, size_t n);
-/* An event, as the JSON of the stream. Records that come before it are sent before. */
-HIDDEN void wire_event(struct thread *t, const char *json, size_t bytes);
+/* Sends the event whose text was written last. */
+HIDDEN void wire_event(struct thread *t);
 HIDDEN void wire_end(struct thread *t);
 
 /* maps.c: sends the mappings that came and went since the last look if some records lie in none that is known. */
@@ -128,14 +140,11 @@ HIDDEN void maps_forget(void);
 /* heap.c: forgets who holds its locks, in the child of a fork. */
 HIDDEN void heap_forked(void);
 
-/* text.c: JSON, without a library. */
-struct text {
-	size_t used;
-	char bytes[FRAME - HEADER];
-};
-HIDDEN void text_add(struct text *text, const char *more);
-HIDDEN void text_number(struct text *text, uint64_t number);
+/* text.c: the JSON of an event, without a library. */
+HIDDEN void text_begin(struct thread *t);
+HIDDEN void text_add(struct thread *t, const char *more);
+HIDDEN void text_number(struct thread *t, uint64_t number);
 /* Between the quotes of a JSON string, cut at 2,000 bytes. */
-HIDDEN void text_quoted(struct text *text, const char *more, size_t bytes);
+HIDDEN void text_quoted(struct thread *t, const char *more, size_t bytes);
 
 #endif

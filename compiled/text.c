@@ -3,13 +3,23 @@
  * Texts for events: nothing here allocates, locks or calls a function of a library. */
 #include "recorder.h"
 
-void text_add(struct text *text, const char *more)
+static char *end_of(struct thread *t)
 {
-	while (*more && text->used < sizeof text->bytes)
-		text->bytes[text->used++] = *more++;
+	return (char *)t->frame + HEADER + t->text_bytes;
 }
 
-void text_number(struct text *text, uint64_t number)
+void text_begin(struct thread *t)
+{
+	t->text_bytes = 0;
+}
+
+void text_add(struct thread *t, const char *more)
+{
+	for (; *more && t->text_bytes < FRAME - HEADER; t->text_bytes++)
+		*end_of(t) = *more++;
+}
+
+void text_number(struct thread *t, uint64_t number)
 {
 	char digits[21];
 	int at = 20;
@@ -18,25 +28,19 @@ void text_number(struct text *text, uint64_t number)
 	do
 		digits[--at] = (char)('0' + number % 10);
 	while ((number /= 10) != 0);
-	text_add(text, digits + at);
+	text_add(t, digits + at);
 }
 
-void text_quoted(struct text *text, const char *more, size_t bytes)
+void text_quoted(struct thread *t, const char *more, size_t bytes)
 {
 	static const char hex[] = "0123456789abcdef";
-	size_t end = text->used + 2000;
+	size_t end = t->text_bytes + 2000;
 
-	for (; bytes > 0 && text->used < end; more++, bytes--) {
+	for (; bytes > 0 && t->text_bytes < end; more++, bytes--) {
 		unsigned char c = (unsigned char)*more;
+		char plain[2] = {(char)c, 0}, marked[3] = {'\\', (char)c, 0};
 		char escaped[7] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15], 0};
 
-		if (c == '"' || c == '\\') {
-			char plain[3] = {'\\', (char)c, 0};
-			text_add(text, plain);
-		} else if (c < 0x20) {
-			text_add(text, escaped);
-		} else {
-			text->bytes[text->used++] = (char)c;
-		}
+		text_add(t, c < 0x20 ? escaped : c == '"' || c == '\\' ? marked : plain);
 	}
 }

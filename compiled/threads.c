@@ -4,6 +4,7 @@
  * errno is kept, and no memory of its heap is taken. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -57,19 +58,19 @@ static void release(void)
 /* `#` stands for the first number, `$` for the second. */
 static void send_numbers(struct thread *t, const char *format, uint64_t first, uint64_t second)
 {
-	struct text text = {.used = 0};
 	char piece[2] = {0, 0};
 
+	text_begin(t);
 	for (; *format; format++) {
 		piece[0] = *format;
 		if (*format == '#')
-			text_number(&text, first);
+			text_number(t, first);
 		else if (*format == '$')
-			text_number(&text, second);
+			text_number(t, second);
 		else
-			text_add(&text, piece);
+			text_add(t, piece);
 	}
-	wire_event(t, text.bytes, text.used);
+	wire_event(t);
 }
 
 /* A whole number before a comma or the end. */
@@ -90,13 +91,19 @@ static void overwrite(char *digits, int number)
 		digits[i] = (char)('0' + number % 10);
 }
 
-/* When a thread ends. */
+/* When a thread ends: in each round of its destructors, since others may come after ours. What they do in the last round
+ * after ours is not recorded. */
 static void end_thread(void *its)
 {
 	struct thread *t = its, **link = &threads;
 
 	if (recorder_enter() == NULL)
 		return;
+	if (++t->rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+		pthread_setspecific(ending, t);
+		recorder_leave(t);
+		return;
+	}
 	recorder_drain(t, true);
 	send_numbers(t, "{\"thread-exit\":{\"thread\":#}}", t->number, 0);
 	hold();
@@ -107,6 +114,7 @@ static void end_thread(void *its)
 	if (*link != NULL)
 		*link = t->next;
 	release();
+	starting = true; /* for ever: its filter's memory is about to go */
 	*t->filter = (struct filter){.table = {&no_slot, &no_slot}};
 	munmap(t, t->bytes);
 }
@@ -142,7 +150,6 @@ static void after_fork(void)
 		recorder_leave(t);
 }
 
-static void end_process(void);
 
 /* Bits of the last of the options: stores are filtered apart; another program was executed before in this process. */
 enum { APART = 1, EXECUTED = 2 };
@@ -174,14 +181,14 @@ static bool read_options(char *said, bool *executed)
 /* This program took the place of another that was recorded. */
 static void send_exec(struct thread *t)
 {
-	struct text text = {.used = 0};
 	char path[1024];
 	ssize_t bytes = readlink("/proc/self/exe", path, sizeof path);
 
-	text_add(&text, "{\"exec\":{\"path\":\"");
-	text_quoted(&text, path, bytes > 0 ? (size_t)bytes : 0);
-	text_add(&text, "\"}}");
-	wire_event(t, text.bytes, text.used);
+	text_begin(t);
+	text_add(t, "{\"exec\":{\"path\":\"");
+	text_quoted(t, path, bytes > 0 ? (size_t)bytes : 0);
+	text_add(t, "\"}}");
+	wire_event(t);
 }
 
 /* Asks once whether to record. */
@@ -204,7 +211,7 @@ static __attribute__((constructor(101))) void start(void)
 			recorder_process = (uint32_t)getpid();
 			syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 			pthread_atfork(NULL, NULL, after_fork);
-			atexit(end_process);
+			atexit(recorder_end);
 			recorder_state = RECORDING;
 			struct thread *t = executed ? recorder_enter() : NULL;
 
@@ -274,6 +281,10 @@ struct thread *recorder_enter(void)
 	} else {
 		f->busy = 1;
 		IN_ORDER();
+		if (f->stopped) {
+			f->busy = 0;
+			return NULL;
+		}
 	}
 	if (*here == 0)
 		start_child(t);
@@ -287,17 +298,20 @@ void recorder_leave(struct thread *t)
 	t->filter->busy = 0;
 }
 
-/* Stops a thread at its next record. False: it is held where it stands, for a second now. */
+/* Stops a thread at its next record. False: it is held where it stands, for a second now, or has ended by a bare system
+ * call, and its filter is nobody's memory. */
 static bool stop(struct thread *t)
 {
 	struct timespec pause = {0, 1000000};
 
+	if (syscall(SYS_tgkill, recorder_process, t->number, 0) != 0)
+		return false;
+	t->filter->stopped = true;
 	t->filter->end = NULL;
-	recorder_state = OFF;
+	/* Each thread is from here on either seen to be busy, or sees that it is stopped. */
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	for (int i = 0; t->filter->busy != 0 && i < 1000; i++)
 		syscall(SYS_nanosleep, &pause, NULL);
-	recorder_state = RECORDING;
 	return t->filter->busy == 0;
 }
 
@@ -329,7 +343,7 @@ void recorder_last_words(void)
 }
 
 /* The process ends: what all threads have still to say, and the totals. */
-static void end_process(void)
+void recorder_end(void)
 {
 	int error = errno;
 	struct thread *t = enter_alone();
@@ -354,7 +368,7 @@ static void end_process(void)
 
 void _exit(int code)
 {
-	end_process();
+	recorder_end();
 	for (;;)
 		syscall(SYS_exit_group, code);
 }

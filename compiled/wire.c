@@ -114,20 +114,20 @@ static void write_frame(const void *frame, size_t length)
 	}
 }
 
-/* A reader that is gone must not end the program by SIGPIPE. `frame` begins with room for the header. */
-static void send(struct thread *t, void *frame, uint16_t kind, uint32_t payload)
+/* The thread's frame. A reader that is gone must not end the program by SIGPIPE. */
+static void send(struct thread *t, uint16_t kind, uint32_t payload)
 {
 	struct header header = {MAGIC, kind, payload, recorder_process, t->number};
 	struct timespec now = {0, 0};
 	sigset_t sigpipe, old, pending;
 	int error = errno;
 
-	memcpy(frame, &header, HEADER);
+	memcpy(t->frame, &header, HEADER);
 	sigemptyset(&sigpipe);
 	sigaddset(&sigpipe, SIGPIPE);
 	sigpending(&pending);
 	sigprocmask(SIG_BLOCK, &sigpipe, &old);
-	write_frame(frame, HEADER + payload);
+	write_frame(t->frame, HEADER + payload);
 	if (recorder_state == OFF && !sigismember(&pending, SIGPIPE)) {
 		while (sigtimedwait(&sigpipe, NULL, &now) < 0 && errno == EINTR)
 			;
@@ -169,7 +169,6 @@ static int wait_for_slot(struct shared *memory)
 void wire_records(struct thread *t, const struct record *records, size_t n)
 {
 	enum { MOST = (FRAME - HEADER) / sizeof(struct record) };
-	struct record frame[1 + MOST];
 	struct shared *memory = shared;
 	int slot = wait_for_slot(memory);
 
@@ -177,33 +176,26 @@ void wire_records(struct thread *t, const struct record *records, size_t n)
 		uint32_t named[2] = {(uint32_t)slot, (uint32_t)(n * sizeof(struct record))};
 
 		memcpy(memory->slots[slot], records, n * sizeof(struct record));
-		memcpy(frame + 1, named, sizeof named);
-		send(t, frame, SLOT, sizeof named);
+		memcpy(t->frame + 1, named, sizeof named);
+		send(t, SLOT, sizeof named);
 		return;
 	}
 	while (n > 0 && recorder_state == RECORDING) {
 		size_t some = n < MOST ? n : MOST;
 
-		memcpy(frame + 1, records, some * sizeof(struct record));
-		send(t, frame, ACCESSES, (uint32_t)(some * sizeof(struct record)));
+		memcpy(t->frame + 1, records, some * sizeof(struct record));
+		send(t, ACCESSES, (uint32_t)(some * sizeof(struct record)));
 		records += some;
 		n -= some;
 	}
 }
 
-void wire_event(struct thread *t, const char *json, size_t bytes)
+void wire_event(struct thread *t)
 {
-	char frame[FRAME];
-
-	if (bytes > sizeof frame - HEADER)
-		return;
-	memcpy(frame + HEADER, json, bytes);
-	send(t, frame, EVENT, (uint32_t)bytes);
+	send(t, EVENT, (uint32_t)t->text_bytes);
 }
 
 void wire_end(struct thread *t)
 {
-	char frame[HEADER];
-
-	send(t, frame, END, 0);
+	send(t, END, 0);
 }

@@ -97,6 +97,11 @@ fn under_samples() {
 }
 
 #[test]
+fn recording_themselves() {
+    nothing_differs("compiled");
+}
+
+#[test]
 fn baked_by_prefetches() {
     nothing_differs("bake-prefetch");
 }

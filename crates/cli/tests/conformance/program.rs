@@ -6,7 +6,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Once;
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -30,6 +30,8 @@ pub struct Program {
     flags: Vec<String>,
     words: Vec<String>,
     built: Once,
+    /// Built to record itself: whether it could be.
+    compiled: OnceLock<bool>,
     input: Option<String>,
     needs_root: bool,
 }
@@ -125,7 +127,7 @@ impl Program {
         let input = directive(&text, "input").map(|line| format!("{line}\n"));
         let flags = directive(&text, "flags").unwrap_or_default().split_whitespace().map(String::from).collect();
         let needs_root = directive(&text, "needs") == Some("root");
-        Self { name, source: source.into(), flags, words, built: Once::new(), input, needs_root }
+        Self { name, source: source.into(), flags, words, built: Once::new(), compiled: OnceLock::new(), input, needs_root }
     }
 
     fn build(&self) {
@@ -137,8 +139,30 @@ impl Program {
         build(&self.source, Path::new(file), &self.flags);
     }
 
+    /// The words that run it as it is built to record itself; `None`: it can't be.
+    fn compiled_words(&self) -> Option<Vec<String>> {
+        let mut words = self.words.clone();
+        let word = words.iter_mut().find(|word| word.ends_with(&self.name)).expect("its file");
+        let file = Path::new(word.as_str());
+        let folder = file.with_file_name("compiled");
+        let compiled = folder.join(&self.name);
+        let is_built = *self.compiled.get_or_init(|| {
+            fs::create_dir_all(&folder).expect("a folder");
+            let mut compiler = Command::new(own_command());
+            compiler.args(["cc", "gcc", "-O1", "-w", "-D_GNU_SOURCE", "-pthread"]);
+            compiler.arg(&self.source).arg("-o").arg(&compiled).args(&self.flags);
+            self.source.extension().is_some_and(|end| end == "c")
+                && compiler.stderr(Stdio::null()).status().expect("ours").success()
+        });
+        *word = compiled.to_string_lossy().into_owned();
+        is_built.then_some(words)
+    }
+
     /// Whether it can be run in a way, by this user.
     pub fn fits(&self, way: &Way) -> bool {
+        if way.is_compiled && self.compiled_words().is_none() {
+            return false;
+        }
         !self.needs_root || rustix::process::geteuid().is_root() && !way.as_nobody
     }
 
@@ -153,7 +177,8 @@ impl Program {
             chown(folder.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
         }
         let file = |name: &str| said.path().join(name);
-        let mut command = command_of(start, &self.words);
+        let compiled = start.is_compiled.then(|| self.compiled_words()).flatten();
+        let mut command = command_of(start, compiled.as_ref().unwrap_or(&self.words));
         command.current_dir(folder.path()).env(MARK, &mark).process_group(0);
         command.stdout(File::create(file("out")).expect("a file")).stderr(File::create(file("err")).expect("a file"));
         match &self.input {

@@ -12,6 +12,8 @@ pub struct Way {
     words: &'static [&'static str],
     /// As a user without rights.
     pub as_nobody: bool,
+    /// The program is built to record itself.
+    pub is_compiled: bool,
     /// What has to be installed.
     needs: Option<&'static str>,
 }
@@ -20,6 +22,7 @@ pub struct Way {
 pub struct Start {
     pub words: Vec<String>,
     pub as_nobody: bool,
+    pub is_compiled: bool,
 }
 
 const PARTITIONS: &str =
@@ -27,14 +30,18 @@ const PARTITIONS: &str =
     [[partition]]\nname = \"half\"\nshares = [{ level = \"l1d-4k\", sets = [0, 1, 2, 3, 4, 5, 6, 7] }]\n";
 
 const fn way(name: &'static str, words: &'static [&'static str]) -> Way {
-    Way { name, words, as_nobody: false, needs: None }
+    Way { name, words, as_nobody: false, is_compiled: false, needs: None }
 }
 
 impl Way {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self { needs: Some("valgrind"), ..way("valgrind", &["record", "--backend", "valgrind", "-o", "TRACE", "--"]) },
         Self { needs: Some("qemu-x86_64"), ..way("qemu", &["record", "--backend", "qemu", "-o", "TRACE", "--"]) },
         way("sample", &["record", "--backend", "sample", "-o", "TRACE", "--"]),
+        Self {
+            is_compiled: true,
+            ..way("compiled", &["record", "--backend", "compiled", "--granularity", "byte", "-o", "TRACE", "--"])
+        },
         way("bake-prefetch", &["bake", "run", "--settings=prefetch", "--"]),
         way("bake-auto", &["bake", "run", "--settings=auto", "--"]),
         way("hugepages-outside", &["hugepages", "run", "--budget=4", "--"]),
@@ -48,7 +55,7 @@ impl Way {
 
     /// The program by itself, as the same user.
     pub fn alone(&self) -> Start {
-        Start { words: Vec::new(), as_nobody: self.as_nobody }
+        Start { words: Vec::new(), as_nobody: self.as_nobody, is_compiled: false }
     }
 
     /// The command of this way.
@@ -72,7 +79,11 @@ impl Way {
         let start = Start {
             words: [own.to_string_lossy().into_owned()].into_iter().chain(words).collect(),
             as_nobody: self.as_nobody,
+            is_compiled: self.is_compiled,
         };
+        if self.is_compiled {
+            return Ok(start);
+        }
         // As by `true`: a kernel may lack what the way needs.
         let tried = programs.start(&start, Path::new("true"), &[]).output().expect("it starts");
         match tried.status.success() {

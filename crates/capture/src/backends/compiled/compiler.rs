@@ -66,6 +66,10 @@ pub fn recording_compiler(command: &[OsString]) -> Result<RecordingCompiler, Cap
         let name = name.to_string_lossy();
         refused(format!("{name} is no compiler that it knows: gcc, g++, clang, clang++, rustc or cargo"))
     })?;
+    if let Some(fixed) = arguments.iter().find(|argument| *argument == "-static" || *argument == "-static-pie") {
+        let fixed = fixed.to_string_lossy();
+        return Err(refused(format!("{fixed}: a program that records itself is linked dynamically; leave it out")));
+    }
     let CachedBuild { folder, temporary, unkept } = build_cache::build(&CompiledRecorder).map_err(refused)?;
     let mut compiler = Command::new(name);
     let mut notes: Vec<String> = unkept.into_iter().collect();
