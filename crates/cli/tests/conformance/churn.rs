@@ -65,7 +65,11 @@ impl Churn {
             true => [&[own.to_str().expect("UTF-8")], self.words].concat(),
             false => Vec::new(),
         };
-        let start = Start { words: words.into_iter().map(String::from).collect(), as_nobody: self.as_nobody, is_compiled: false };
+        let start = Start {
+            words: words.into_iter().map(String::from).collect(),
+            as_nobody: self.as_nobody,
+            is_compiled: false,
+        };
         let arguments = [operations.to_string(), threads.to_string(), self.look.into()];
         let mut command = programs().start(&start, program(), &arguments);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it can be started")

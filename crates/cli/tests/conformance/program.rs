@@ -127,7 +127,16 @@ impl Program {
         let input = directive(&text, "input").map(|line| format!("{line}\n"));
         let flags = directive(&text, "flags").unwrap_or_default().split_whitespace().map(String::from).collect();
         let needs_root = directive(&text, "needs") == Some("root");
-        Self { name, source: source.into(), flags, words, built: Once::new(), compiled: OnceLock::new(), input, needs_root }
+        Self {
+            name,
+            source: source.into(),
+            flags,
+            words,
+            built: Once::new(),
+            compiled: OnceLock::new(),
+            input,
+            needs_root,
+        }
     }
 
     fn build(&self) {

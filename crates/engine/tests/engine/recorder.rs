@@ -1,8 +1,6 @@
 //! A recorder that leaves out the repeats of the pages used last, by the letter of `TraceInfo::filter_window`.
 
-use lookaside_trace::{
-    Block, Event, FilterWindow, Granularity, Kind, Source, TraceError, TraceInfo, WindowedSource,
-};
+use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, Source, TraceError, TraceInfo, WindowedSource};
 
 /// How to record.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,11 +103,8 @@ fn empty(windows: &mut [Vec<WindowedPage>; 3], how: RecorderOptions, block: &mut
 
 /// What [`WindowedSource`] leaves of blocks that have every visit.
 pub fn windowed(visits: &[Block], how: RecorderOptions) -> Vec<Block> {
-    let info = TraceInfo {
-        granularity: Granularity::Page,
-        filter_stores_apart: how.stores_apart,
-        ..TraceInfo::default()
-    };
+    let info =
+        TraceInfo { granularity: Granularity::Page, filter_stores_apart: how.stores_apart, ..TraceInfo::default() };
     let mut source = WindowedSource::new(Blocks { info, blocks: visits.iter() }, how.window, how.unified);
     let mut recorded = Vec::new();
     let mut block = Block::default();

@@ -29,7 +29,9 @@ pub(super) fn seeing(seeing: &Seeing) -> (&'static str, String) {
             };
             let words = match recorder.as_str() {
                 "" => format!("every access ({fine})"),
-                "compiled" => format!("its own loads and stores, not those of libraries, no fetches (lookaside cc, {fine})"),
+                "compiled" => {
+                    format!("its own loads and stores, not those of libraries, no fetches (lookaside cc, {fine})")
+                }
                 recorder => format!("every access (by {recorder}, {fine})"),
             };
             ("recorded", words)

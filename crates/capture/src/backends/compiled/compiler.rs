@@ -34,8 +34,8 @@ enum CompilerFamily {
 /// be told by a macro, nor the user that fences are left out of a check for races that nobody makes.
 const GCC: [&str; 4] =
     ["-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0", "-U__SANITIZE_THREAD__", "-Wno-tsan"];
-/// LLVM's call-outs for coverage, of which those for loads and stores alone.
-const CLANG: [&str; 1] = ["-fsanitize-coverage=trace-loads,trace-stores"];
+/// LLVM's call-outs for coverage, of which those for loads and stores alone; without `func` clang makes none.
+const CLANG: [&str; 1] = ["-fsanitize-coverage=func,trace-loads,trace-stores"];
 const RUSTC: [&str; 4] = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=1",
@@ -44,8 +44,7 @@ const RUSTC: [&str; 4] = [
 ];
 
 /// Libraries that were built so, too, find the recorder in the program.
-const EXPORTS: [&str; 2] =
-    ["-Wl,--export-dynamic-symbol=__tsan_*", "-Wl,--export-dynamic-symbol=__sanitizer_cov_*"];
+const EXPORTS: [&str; 2] = ["-Wl,--export-dynamic-symbol=__tsan_*", "-Wl,--export-dynamic-symbol=__sanitizer_cov_*"];
 
 /// Makes a compiler's command one whose programs record themselves under [`start`](crate::start): of gcc, g++, clang,
 /// clang++, rustc and cargo. Programs that nobody records run as before, and somewhat slower.
@@ -158,4 +157,47 @@ fn host_triple() -> Result<String, String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(String::from).ok_or_else(|| "rustc -vV names no host".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_are_known_by_their_names() {
+        use CompilerFamily::{Cargo, Clang, Gcc, Rustc};
+        for (name, its) in [
+            ("gcc", Some(Gcc)),
+            ("/usr/bin/g++-12", Some(Gcc)),
+            ("x86_64-linux-gnu-gcc-12", Some(Gcc)),
+            ("cc", Some(Gcc)),
+            ("c++", Some(Gcc)),
+            ("clang-19", Some(Clang)),
+            ("clang++", Some(Clang)),
+            ("rustc", Some(Rustc)),
+            ("cargo", Some(Cargo)),
+            ("tcc", None),
+            ("make", None),
+            ("", None),
+            ("12", None),
+        ] {
+            assert_eq!(family(OsStr::new(name)), its, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_what_links_a_program_gets_the_recorder() {
+        let added = |words: &str| -> Vec<String> {
+            let words: Vec<OsString> = words.split_whitespace().map(Into::into).collect();
+            let added = c_arguments(CompilerFamily::Gcc, &words, Path::new("/cache"));
+            added.into_iter().map(|word| word.into_string().unwrap()).collect()
+        };
+        assert!(added("--version").is_empty() && added("").is_empty() && added("-dumpmachine").is_empty());
+        for words in ["-c a.c", "-S a.c", "-E a.c", "-M a.c", "-r a.o", "-fsyntax-only a.c"] {
+            assert_eq!(added(words), GCC, "{words}");
+        }
+        let has = |words: &str| added(words).contains(&"/cache/recorder.o".to_string());
+        assert!(has("a.c") && has("-o a a.o") && !has("-shared -o a.so a.o"));
+        assert!(added("-shared -o a.so a.o").contains(&"-L/cache".to_string()), "gcc's own runtime is kept out");
+    }
 }

@@ -64,9 +64,8 @@ impl BuildRecipe for CompiledRecorder {
     fn compile(&self, folder: &Path) -> Result<(), String> {
         let gcc = in_path("gcc").or_else(|| in_path("cc"));
         let gcc = gcc.ok_or("no C compiler to build the recorder: apt-get install gcc libc6-dev")?;
-        let written = |name: &str, bytes: &[u8]| {
-            fs::write(folder.join(name), bytes).map_err(|error| format!("{name}: {error}"))
-        };
+        let written =
+            |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).map_err(|error| format!("{name}: {error}"));
         for (name, text) in SOURCES {
             written(name, text.as_bytes())?;
         }

@@ -21,7 +21,7 @@ fn elf(wide: bool, linker: Option<&str>) -> Vec<u8> {
 }
 
 fn program(elf: &Path, isa: ProgramIsa) -> ProgramFile {
-    ProgramFile { elf: elf.into(), is_script: false, isa, is_static: false, privileged: false }
+    ProgramFile { elf: elf.into(), is_script: false, isa, is_static: false, privileged: false, records_itself: false }
 }
 
 #[test]
