@@ -373,3 +373,91 @@ impl PageWindow {
 fn hint_of(page: u64) -> usize {
     (page ^ page >> 12) as usize % HINTS
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NativeReader, TraceWriter};
+
+    /// Blocks, one after the other.
+    struct Blocks(TraceInfo, std::vec::IntoIter<Block>);
+
+    impl Source for Blocks {
+        fn info(&self) -> &TraceInfo {
+            &self.0
+        }
+
+        fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
+            let next = self.1.next();
+            let is_there = next.is_some();
+            *block = next.unwrap_or_default();
+            Ok(is_there)
+        }
+    }
+
+    fn windowed(blocks: Vec<Block>) -> WindowedSource<Blocks> {
+        let info = TraceInfo { granularity: Granularity::Page, ..TraceInfo::default() };
+        WindowedSource::new(
+            Blocks(info, blocks.into_iter()),
+            FilterWindow { pages: 8, log2_classes: 1, class_pages: 4 },
+            false,
+        )
+    }
+
+    fn block(pages: impl Iterator<Item = u64>) -> Block {
+        let mut block = Block { process: 1, thread: 1, ..Block::default() };
+        pages.for_each(|page| block.push(Kind::Load, page << 12));
+        block
+    }
+
+    fn all(source: &mut dyn Source) -> Vec<Block> {
+        let (mut blocks, mut block) = (Vec::new(), Block::default());
+        while source.next_block(&mut block).expect("it is there") {
+            blocks.push(block.clone());
+        }
+        blocks
+    }
+
+    #[test]
+    fn where_windows_save_too_little_a_block_has_every_visit_and_a_file_keeps_it_apart() {
+        let repeating = block((0..1000).map(|i| i % 4));
+        let scattered = block((0..1000).map(|i| 100 + i));
+        let short = block(200..300);
+        let input = [vec![repeating.clone(), scattered.clone()], vec![repeating.clone(); 20], vec![short]].concat();
+        let mut source = windowed(input);
+        let info = source.info().clone();
+        let blocks = all(&mut source);
+        let is_plain: Vec<bool> = blocks.iter().map(|block| !block.is_windowed()).collect();
+        // From the scattered block on, sixteen; a short block never.
+        let expected: Vec<bool> = (0..23).map(|i| (1..17).contains(&i)).collect();
+        assert_eq!(is_plain, expected);
+        assert_eq!((blocks[0].len(), &blocks[1], &blocks[2]), (4, &scattered, &repeating));
+
+        let mut file = Vec::new();
+        let mut writer = TraceWriter::new(&mut file, &info).expect("memory");
+        blocks.iter().for_each(|block| writer.write(block).expect("memory"));
+        writer.finish().expect("memory");
+        let read = all(&mut NativeReader::new(&file[..], "memory").expect("a trace"));
+        let plain = |blocks: &[Block]| -> usize { blocks.iter().filter(|b| !b.is_windowed()).map(Block::len).sum() };
+        assert_eq!((plain(&read), plain(&blocks)), (16_000, 16_000));
+    }
+
+    #[test]
+    fn counts_beyond_a_rows_come_as_events() {
+        let mut visits = block([1, 2].into_iter());
+        visits.repeat = vec![u32::MAX, 7];
+        visits.push_event(Event::Repeats { addr: 0x1000, kind: Kind::Load, count: 1 << 40 });
+        visits.push_event(Event::Repeats { addr: 0x9000, kind: Kind::Store, count: 5 });
+        let [block] = &all(&mut windowed(vec![visits]))[..] else { panic!("one block") };
+        assert_eq!(block.repeat, [u32::MAX, 7]);
+        let counts: Vec<u64> = block
+            .events
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Repeats { count, .. } => Some(*count),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(counts, [1 << 40, 5]);
+    }
+}

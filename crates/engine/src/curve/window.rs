@@ -1,7 +1,7 @@
 //! Pages that are in a recorder's window while a curve is built: used later than all others, in an order that is not
 //! known.
 
-use lookaside_trace::{Block, Event, Kind};
+use lookaside_trace::{Block, Event, Kind, WINDOW_PAGES};
 
 use super::recency::Recency;
 
@@ -33,6 +33,10 @@ impl CurveWindow {
     pub(super) fn enter(&mut self, page: u32, recency: &mut Recency) -> Option<u32> {
         if self.position_of(page).is_some() {
             return Some(0); // loads and stores have windows of their own
+        }
+        if self.held.len() == WINDOW_PAGES {
+            // These are no windows: a part of a block of every visit.
+            self.shrink(WINDOW_PAGES - 1, recency);
         }
         let distance = recency.take(page).map(|distance| distance + self.held.len() as u32);
         self.held.push(page);

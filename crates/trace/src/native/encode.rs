@@ -31,6 +31,7 @@ const OTHERS: [(u8, Split); 4] =
 pub(crate) struct ChunkEncoder {
     packer: Packer,
     segments: Vec<Segment>,
+    is_windowed: bool,
     columns: ChunkColumns,
     sites: SiteBound,
     events: EventEncoder,
@@ -49,6 +50,7 @@ impl ChunkEncoder {
         Ok(ChunkEncoder {
             packer: Packer::new()?,
             segments: Vec::new(),
+            is_windowed: true,
             columns: ChunkColumns::default(),
             sites: SiteBound::new(),
             events: EventEncoder::default(),
@@ -92,10 +94,12 @@ impl ChunkEncoder {
             || self.events.len() >= CLOSE_AT
     }
 
-    /// Makes the block's thread the current one.
-    pub(crate) fn enter(&mut self, process: u32, thread: u32) {
+    /// Makes the block's thread the current one. Accesses that brought pages into windows and those that are every visit
+    /// are told apart by lying in different blocks, so they are kept in different runs.
+    pub(crate) fn enter(&mut self, process: u32, thread: u32, is_windowed: bool) {
+        let is_like_before = std::mem::replace(&mut self.is_windowed, is_windowed) == is_windowed;
         match self.segments.last() {
-            Some(s) if (s.process, s.thread) == (process, thread) => {}
+            Some(s) if (s.process, s.thread) == (process, thread) && is_like_before => {}
             _ => self.segments.push(Segment { process, thread, accesses: 0, events: 0 }),
         }
     }

@@ -259,7 +259,7 @@ fn block(n: usize, flags: u8, mut access: impl FnMut(usize, &mut SplitMix64) -> 
 
 /// Packs `b` as one chunk, unpacks it, compares; returns the way it was written.
 fn chunk(encoder: &mut ChunkEncoder, b: &Block) -> AccessEncoding {
-    encoder.enter(b.process, b.thread);
+    encoder.enter(b.process, b.thread, true);
     assert_eq!(encoder.accesses_of(b, 0, b.len()), b.len());
     let mut payload = Vec::new();
     encoder.finish(&mut payload);
@@ -377,13 +377,13 @@ fn a_chunk_closes_before_it_has_too_many_sites() {
     for high in [0, 0xffff_8000_0000_0000] {
         let mut encoder = ChunkEncoder::new().unwrap();
         let b = block(CHUNK_ACCESSES, 2, |i, _| (high | (i as u64 * 3), 64, 0));
-        encoder.enter(1, 2);
+        encoder.enter(1, 2, true);
         let taken = encoder.accesses_of(&b, 0, b.len());
         assert_eq!((taken, encoder.is_full()), (SITES, true));
         // What is taken again and again counts once.
         let mut encoder = ChunkEncoder::new().unwrap();
         let b = block(CHUNK_ACCESSES, 2, |i, _| (i as u64 % 5000, 64, 0));
-        encoder.enter(1, 2);
+        encoder.enter(1, 2, true);
         assert_eq!(encoder.accesses_of(&b, 0, b.len()), b.len());
     }
     // One instruction that does two things, or one of two sizes, is two.
@@ -393,7 +393,7 @@ fn a_chunk_closes_before_it_has_too_many_sites() {
     sizes.size.iter_mut().step_by(2).for_each(|size| *size = 8);
     for b in [kinds, sizes] {
         let mut encoder = ChunkEncoder::new().unwrap();
-        encoder.enter(1, 2);
+        encoder.enter(1, 2, true);
         assert_eq!(encoder.accesses_of(&b, 0, b.len()), SITES);
     }
 }

@@ -36,6 +36,7 @@ pub struct TraceWriter<W: Write> {
     out: W,
     what: String,
     encoder: ChunkEncoder,
+    has_windows: bool,
     payload: Vec<u8>,
     frame: Vec<u8>,
     info_json: Vec<u8>,
@@ -121,6 +122,7 @@ impl<W: Write> TraceWriter<W> {
             out,
             what,
             encoder,
+            has_windows: info.filter_window > 0,
             payload: Vec::new(),
             frame: Vec::new(),
             info_json,
@@ -153,15 +155,16 @@ impl<W: Write> TraceWriter<W> {
         if block.is_empty() {
             return Ok(());
         }
+        let is_windowed = !self.has_windows || block.is_windowed();
         let mut events = block.events.iter().peekable();
         let mut start = 0;
         loop {
-            self.encoder.enter(block.process, block.thread);
+            self.encoder.enter(block.process, block.thread, is_windowed);
             while let Some((_, event)) = events.next_if(|(pos, _)| *pos as usize == start) {
                 self.encoder.event(event);
                 if self.encoder.is_full() {
                     self.flush()?;
-                    self.encoder.enter(block.process, block.thread);
+                    self.encoder.enter(block.process, block.thread, is_windowed);
                 }
             }
             if start == block.len() {

@@ -168,8 +168,8 @@ proptest! {
             // Counts that come as events empty the windows of this recorder alone.
             let counts = |block: &&Block| block.events.iter().any(|(_, event)| matches!(event, Event::Repeats { .. }));
             let pairs = windowed.iter().zip(&recorded).zip(visits.iter());
-            for ((block, expected), _) in pairs.filter(|(_, visits)| !counts(visits)) {
-                prop_assert_eq!(rows_of(block), rows_of(expected));
+            for ((block, expected), visits) in pairs.filter(|(_, visits)| !counts(visits)) {
+                prop_assert_eq!(rows_of(block), rows_of(if block.is_windowed() { expected } else { visits }));
             }
             prop_assert_eq!(windowed.len(), recorded.len());
             let without_lines: Vec<Block> = windowed.into_iter().map(recorder::without_lines).collect();
