@@ -8,6 +8,10 @@ use super::filter_slot::{BlockUnderConstruction, FilterSlot, NO_SLOT};
 use super::record::{WireRecord, ADDR, MAX_LOG2_CLASSES, PAGE_LOG2, TABLES};
 use super::window;
 
+/// Slots of all threads together, 24 bytes each; and processes whose totals are remembered.
+const MOST_SLOTS: usize = 1 << 20;
+const MOST_PROCESSES: usize = 1 << 20;
+
 #[derive(Default)]
 struct ProcessTotals {
     /// Totals of the images before the last exec.
@@ -62,6 +66,9 @@ impl FilterMirror {
 
     /// Adds the totals of the images before an exec to those of the present one.
     pub(super) fn event(&mut self, process: u32, event: &mut Event) {
+        if self.totals.len() >= MOST_PROCESSES {
+            self.totals.clear();
+        }
         match event {
             Event::Fork { child, .. } => {
                 self.totals.remove(child);
@@ -93,6 +100,9 @@ impl FilterMirror {
         }
         let mut slots = Vec::new();
         if self.filtered {
+            if self.slots.len() >= MOST_SLOTS / (TABLES << self.log2_classes) {
+                self.slots.clear(); // nobody runs so many threads at once: the numbers are made up
+            }
             slots = std::mem::take(self.slots.entry(thread).or_default());
             slots.resize(TABLES << self.log2_classes, NO_SLOT);
         }
@@ -183,5 +193,41 @@ impl FilterMirror {
     fn slot(&self, table: usize, addr: u64) -> usize {
         let class = (addr >> PAGE_LOG2) as usize & ((1 << self.log2_classes) - 1);
         (table << self.log2_classes) + class
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_threads_and_processes_take_bounded_memory() {
+        let info = TraceInfo { granularity: Granularity::Page, filter_log2_classes: 12, ..TraceInfo::default() };
+        let mut mirror = FilterMirror::new(&info, false);
+        let record = [0x5000u64, 0].map(u64::to_le_bytes).concat();
+        let mut most = 0;
+        for thread in 0..500 {
+            let mut block = Block::default();
+            assert_eq!(mirror.accesses((thread, thread), &record, &mut block), None);
+            most = most.max(mirror.slots.values().map(Vec::len).sum());
+        }
+        assert!(most <= MOST_SLOTS, "{most}");
+        mirror.totals.extend((0..MOST_PROCESSES as u32).map(|process| (process, ProcessTotals::default())));
+        mirror.event(1 << 30, &mut Event::Totals { loads: 1, stores: 1, fetches: 0, instructions: 0 });
+        assert_eq!(mirror.totals.len(), 1);
+    }
+
+    #[test]
+    fn a_thread_that_ended_or_whose_process_did_is_forgotten() {
+        let info = TraceInfo { granularity: Granularity::Page, ..TraceInfo::default() };
+        let mut mirror = FilterMirror::new(&info, false);
+        let record = [0x5000u64, 0].map(u64::to_le_bytes).concat();
+        for thread in [(1, 1), (1, 2), (2, 2)] {
+            assert_eq!(mirror.accesses(thread, &record, &mut Block::default()), None);
+        }
+        mirror.event(1, &mut Event::ThreadExit { thread: 2 });
+        assert_eq!(mirror.slots.len(), 2);
+        mirror.ended(1);
+        assert_eq!(mirror.slots.keys().collect::<Vec<_>>(), [&(2, 2)]);
     }
 }

@@ -271,6 +271,33 @@ fn threads_children_and_executed_programs_are_told_apart() {
 }
 
 #[test]
+fn a_recorder_writes_into_nothing_but_its_own_pipe() {
+    use std::os::unix::fs::{chown, MetadataExt, PermissionsExt};
+    let (folder, program) = compile(KNOWN, &[]);
+    let path = folder.path().join("file");
+    let told = |program: &Path, pipe: &std::fs::File, inode: u64| {
+        // Standard error is what it may know of.
+        let options = format!("{:010},{inode},{:010},0,12,0,0", 2, 0);
+        let mut run = std::process::Command::new(program);
+        run.arg("30000").env("LOOKASIDE_COMPILED", options).stderr(pipe.try_clone().unwrap());
+        assert_eq!(run.status().unwrap().code(), Some(0));
+        std::fs::read(&path).unwrap().len()
+    };
+    let file = std::fs::File::create(&path).unwrap();
+    let inode = file.metadata().unwrap().ino();
+    assert_eq!(told(&program, &file, inode + 1), 0, "of another file");
+    if rustix::process::geteuid().is_root() {
+        std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        let other = folder.path().join("other");
+        std::fs::copy(&program, &other).unwrap();
+        chown(&other, Some(65_534), None).unwrap();
+        std::fs::set_permissions(&other, PermissionsExt::from_mode(0o4755)).unwrap();
+        assert_eq!(told(&other, &file, inode), 0, "with another's rights");
+    }
+    assert!(told(&program, &file, inode) > 0, "else it does as it is told");
+}
+
+#[test]
 fn an_end_by_a_signal_is_told() {
     let (_folder, program) = compile("#include <signal.h>\nint main(void) { raise(SIGKILL); }", &[]);
     let recorded = record(&compiled(&program, &[]));
