@@ -103,9 +103,9 @@ pub enum Command {
     #[command(after_help = "Example: lookaside record -o sort.lkt sort big.txt")]
     Record(record::RecordArgs),
     /// Compile a program so that it records itself: several times faster than under Valgrind
-    #[command(after_help = "Examples: lookaside cc gcc -O2 -o join join.c\n          \
-        make CC=\"lookaside cc gcc\"\n          lookaside cc cargo build --release\n\n\
-        Then: lookaside analyze ./join orders.csv. Exit codes: the compiler's own; 2 bad input; 127 compiler not found")]
+    #[command(after_help = "Example: lookaside cc gcc -O2 -o sum sum.c\n\n\
+        In builds: make CC=\"lookaside cc gcc\", or lookaside cc cargo build. Record the program as any other.\n\n\
+        Exit codes: the compiler's own; 2 bad input; 126 compiler not executable; 127 compiler not found")]
     Cc(cc::CcArgs),
     /// Simulate a trace on one or more machines
     #[command(

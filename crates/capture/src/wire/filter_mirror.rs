@@ -11,6 +11,8 @@ use super::window;
 /// Slots of all threads together, 24 bytes each; and processes whose totals are remembered.
 const MOST_SLOTS: usize = 1 << 20;
 const MOST_PROCESSES: usize = 1 << 20;
+/// Ended threads that are not yet forgotten.
+const MOST_ENDED: usize = 1 << 10;
 
 #[derive(Default)]
 struct ProcessTotals {
@@ -33,7 +35,10 @@ pub(super) struct FilterMirror {
     current: BlockUnderConstruction,
     /// By process and thread: one's repeats may come after another's accesses.
     slots: HashMap<(u32, u32), Vec<FilterSlot>>,
-    /// Of processes that have ended too: they may have executed another program.
+    /// Threads that have ended, whose last counts may still come.
+    ended: Vec<(u32, u32)>,
+    /// A process that has ended may go on: it said so before it executed another program, or tried to.
+    may_go_on: bool,
     totals: HashMap<u32, ProcessTotals>,
 }
 
@@ -52,6 +57,8 @@ impl FilterMirror {
             windowed: info.filter_window > 0,
             current: BlockUnderConstruction { number: 0, addr_mask: if line { ADDR & !63 } else { ADDR } },
             slots: HashMap::new(),
+            ended: Vec::new(),
+            may_go_on: info.recorder == "compiled",
             totals: HashMap::new(),
         }
     }
@@ -62,6 +69,9 @@ impl FilterMirror {
 
     pub(super) fn ended(&mut self, process: u32) {
         self.slots.retain(|(its, _), _| *its != process);
+        if !self.may_go_on {
+            self.totals.remove(&process);
+        }
     }
 
     /// Adds the totals of the images before an exec to those of the present one.
@@ -73,8 +83,12 @@ impl FilterMirror {
             Event::Fork { child, .. } => {
                 self.totals.remove(child);
             }
+            Event::ThreadStart { thread } => self.ended.retain(|ended| *ended != (process, *thread)),
             Event::ThreadExit { thread } => {
-                self.slots.remove(&(process, *thread));
+                self.ended.push((process, *thread));
+                if self.ended.len() > MOST_ENDED {
+                    self.ended.drain(..MOST_ENDED).for_each(|ended| drop(self.slots.remove(&ended)));
+                }
             }
             Event::Exec { .. } => {
                 let process = self.totals.entry(process).or_default();
@@ -225,7 +239,11 @@ mod tests {
         for thread in [(1, 1), (1, 2), (2, 2)] {
             assert_eq!(mirror.accesses(thread, &record, &mut Block::default()), None);
         }
-        mirror.event(1, &mut Event::ThreadExit { thread: 2 });
+        // Not at once: what was left out of its pages is told later.
+        for thread in std::iter::once(2).chain(10..10 + MOST_ENDED as u32) {
+            assert_eq!(mirror.slots.len(), 3);
+            mirror.event(1, &mut Event::ThreadExit { thread });
+        }
         assert_eq!(mirror.slots.len(), 2);
         mirror.ended(1);
         assert_eq!(mirror.slots.keys().collect::<Vec<_>>(), [&(2, 2)]);

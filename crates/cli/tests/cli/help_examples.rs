@@ -87,6 +87,7 @@ fn lay_out(folder: &Path) {
         write(file, &(0..3000).map(|n| format!("{}\n", n * 7919 % 3000)).collect::<String>());
     }
     write("tasks.toml", TASKS);
+    write("sum.c", "int main(void) { return 0; }\n");
     write("machine.toml", &stdout(&run(&["machine", "show", "skylake", "--toml"])));
     for trace in ["sort.lkt", "gups.lkt", "join.lkt", "control.lkt"] {
         let trace = folder.join(trace).to_string_lossy().into_owned();
