@@ -22,7 +22,8 @@ static void send_batch(struct thread *t)
 	if (n == 0)
 		return;
 	for (size_t i = 0; i < n; i++)
-		t->made += (t->batch[i].w0 >> 48 & 3) == REPEATS ? t->batch[i].w1 : 1 + (t->batch[i].w1 >> 48);
+		/* More bits are an address that no program has, on its way into a fault. */
+		t->made += (t->batch[i].w0 >> 48 & 0xff) == REPEATS ? t->batch[i].w1 : 1 + (t->batch[i].w1 >> 48);
 	maps_look(t, t->batch, n);
 	wire_records(t, t->batch, n);
 }
@@ -38,7 +39,7 @@ static void append_count(struct thread *t, filter_slot *slot)
 	if (t->filter->at == t->batch + BATCH)
 		send_batch(t);
 	*t->filter->at++ = (struct record){
-		*slot >> COUNT_BITS << t->unit_shift | (uint64_t)REPEATS << 48 | table << 56, count};
+		(*slot >> COUNT_BITS << t->unit_shift & ADDR_MASK) | (uint64_t)REPEATS << 48 | table << 56, count};
 	*slot -= count;
 }
 

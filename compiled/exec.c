@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * The program executes another, or forbids itself system calls: what it has still to say comes before. These functions pass on to the C library's, and
- * give way to the program's own. If the other can't be executed the program goes on, and so does its recording. */
+ * The program executes another, or forbids itself system calls: what it has still to say comes before. These functions
+ * pass on to the C library's, and give way to the program's own. If the other can't be executed the program goes on, and so
+ * does its recording. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

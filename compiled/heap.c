@@ -30,10 +30,15 @@ struct site {
 	uint32_t frames;
 };
 
-/* Sites and large blocks that live, in open tables, guarded by `lock`. A block's number is its address. */
+struct block {
+	uint64_t addr;
+	size_t bytes;
+};
+
+/* Sites and large blocks that live, in open tables, guarded by `lock`. */
 static struct tables {
 	struct site sites[2 * MOST_SITES];
-	uint64_t blocks[2 * MOST_BLOCKS];
+	struct block blocks[2 * MOST_BLOCKS];
 } *tables;
 static uint32_t site_count, block_count;
 static int lock;
@@ -61,25 +66,25 @@ static uint32_t *live_of(const void *block)
 	return &live[((uint64_t)block >> 4) * 0x9e3779b97f4a7c15 >> 52];
 }
 
-static uint64_t *find_block(uint64_t block)
+static struct block *find_block(uint64_t addr)
 {
-	uint64_t at = block * 0x9e3779b97f4a7c15 >> 47;
+	uint64_t at = addr * 0x9e3779b97f4a7c15 >> 47;
 
-	while (tables->blocks[at] != 0 && tables->blocks[at] != block)
+	while (tables->blocks[at].addr != 0 && tables->blocks[at].addr != addr)
 		at = (at + 1) % (2 * MOST_BLOCKS);
 	return &tables->blocks[at];
 }
 
 /* Takes a block out; those behind it are put where they are found again. */
-static void remove_block(uint64_t *at)
+static void remove_block(struct block *at)
 {
-	*at = 0;
-	for (uint64_t i = (uint64_t)(at - tables->blocks + 1) % (2 * MOST_BLOCKS); tables->blocks[i] != 0;
+	at->addr = 0;
+	for (uint64_t i = (uint64_t)(at - tables->blocks + 1) % (2 * MOST_BLOCKS); tables->blocks[i].addr != 0;
 	     i = (i + 1) % (2 * MOST_BLOCKS)) {
-		uint64_t block = tables->blocks[i];
+		struct block block = tables->blocks[i];
 
-		tables->blocks[i] = 0;
-		*find_block(block) = block;
+		tables->blocks[i].addr = 0;
+		*find_block(block.addr) = block;
 	}
 }
 
@@ -146,14 +151,14 @@ static __attribute__((noinline)) void note_block(void *block, size_t bytes)
 		tables = room == MAP_FAILED ? NULL : room;
 	}
 	if (tables != NULL && block_count < MOST_BLOCKS) {
-		uint64_t *at = find_block((uint64_t)block);
+		struct block *at = find_block((uint64_t)block);
 		uint32_t site = site_of(t, &frames, frames.count < OWN_FRAMES ? frames.count : OWN_FRAMES);
 
-		if (*at == 0) {
+		if (at->addr == 0) {
 			block_count++;
 			__atomic_fetch_add(live_of(block), 1, __ATOMIC_RELAXED);
 		}
-		*at = (uint64_t)block;
+		*at = (struct block){(uint64_t)block, bytes};
 		text_begin(t);
 		text_add(t, "{\"alloc\":{\"addr\":");
 		text_number(t, (uint64_t)block);
@@ -169,18 +174,20 @@ static __attribute__((noinline)) void note_block(void *block, size_t bytes)
 	errno = error;
 }
 
-/* Before a block is freed. */
-static __attribute__((noinline)) void forget_block(void *block)
+/* Before a block is freed; its bytes if it was a large one. */
+static __attribute__((noinline)) size_t forget_block(void *block)
 {
 	struct thread *t = recorder_enter();
+	size_t bytes = 0;
 
 	if (t == NULL)
-		return;
+		return 0;
 	recorder_drain(t, recorder_many);
 	hold();
-	uint64_t *at = find_block((uint64_t)block);
+	struct block *at = find_block((uint64_t)block);
 
-	if (*at != 0) {
+	if (at->addr != 0) {
+		bytes = at->bytes;
 		remove_block(at);
 		block_count--;
 		__atomic_fetch_sub(live_of(block), 1, __ATOMIC_RELAXED);
@@ -192,6 +199,7 @@ static __attribute__((noinline)) void forget_block(void *block)
 	}
 	release();
 	recorder_leave(t);
+	return bytes;
 }
 
 static inline void *allocated(void *block, size_t bytes)
@@ -201,10 +209,9 @@ static inline void *allocated(void *block, size_t bytes)
 	return block;
 }
 
-static inline void freed(void *block)
+static inline size_t freed(void *block)
 {
-	if (__atomic_load_n(live_of(block), __ATOMIC_RELAXED) != 0)
-		forget_block(block);
+	return __atomic_load_n(live_of(block), __ATOMIC_RELAXED) != 0 ? forget_block(block) : 0;
 }
 
 /* The allocator's own functions. */
@@ -233,6 +240,12 @@ static void *early_block(size_t bytes)
 static bool is_early(const void *block)
 {
 	return (const char *)block >= early && (const char *)block < early + EARLY;
+}
+
+/* From an early block to the end of all. */
+static size_t early_left(const void *block)
+{
+	return (size_t)(early + EARLY - (const char *)block);
 }
 
 /* Whether they are there; not while the calling thread looks for them. */
@@ -275,11 +288,15 @@ WEAK void *realloc(void *block, size_t bytes)
 	if (!found() || is_early(block)) {
 		moved = malloc(bytes);
 		if (moved != NULL && block != NULL)
-			memcpy(moved, block, bytes < (size_t)(early + EARLY - (char *)block) ? bytes : (size_t)(early + EARLY - (char *)block));
+			memcpy(moved, block, bytes < early_left(block) ? bytes : early_left(block));
 		return moved;
 	}
-	freed(block);
-	return allocated(next.realloc(block, bytes), bytes);
+	size_t before = freed(block);
+
+	moved = next.realloc(block, bytes);
+	if (moved == NULL && bytes != 0)
+		allocated(block, before); /* it failed and left the block */
+	return allocated(moved, bytes);
 }
 
 WEAK void *memalign(size_t alignment, size_t bytes)

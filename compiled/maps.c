@@ -35,10 +35,10 @@ static void release(void)
 	__atomic_clear(&lock, __ATOMIC_RELEASE);
 }
 
-/* In the child of a fork, where another thread may have held the lock. */
-void maps_forget(void)
+void maps_forked(void)
 {
-	count = 0;
+	if (__atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
+		count = 0;
 	release();
 }
 
@@ -243,6 +243,14 @@ static bool make_room(void)
 		ranges[1] = ranges[0] + MOST_RANGES;
 	}
 	return true;
+}
+
+void maps_begin(struct thread *t)
+{
+	hold();
+	if (make_room())
+		read_all(t);
+	release();
 }
 
 void maps_look(struct thread *t, const struct record *records, size_t n)

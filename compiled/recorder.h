@@ -36,7 +36,8 @@ enum { COUNT_BITS = 16 };
 struct filter {
 	uint64_t class_mask;
 	filter_slot *table[2];   /* of loads, of stores; maybe one. A thread without a batch has one slot, of no unit */
-	struct record *at, *volatile end; /* where the next record goes; `end` is NULL where each access is to go the slow way */
+	/* Where the next record goes; `end` is NULL where each access is to go the slow way. */
+	struct record *at, *volatile end;
 	volatile uint64_t busy;  /* beyond the filter: a signal handler's accesses are then nobody's */
 	volatile bool stopped;   /* by who ends the process, and waits until it is not busy */
 	uint64_t stores;         /* made */
@@ -135,7 +136,10 @@ HIDDEN void wire_end(struct thread *t);
 
 /* maps.c: sends the mappings that came and went since the last look if some records lie in none that is known. */
 HIDDEN void maps_look(struct thread *t, const struct record *records, size_t n);
-HIDDEN void maps_forget(void);
+/* Sends all, or what the program that was executed has. */
+HIDDEN void maps_begin(struct thread *t);
+/* In the child of a fork, whose mappings are its parent's: they are known if nobody was about to look at them. */
+HIDDEN void maps_forked(void);
 
 /* heap.c: forgets who holds its locks, in the child of a fork. */
 HIDDEN void heap_forked(void);

@@ -130,7 +130,7 @@ static void start_child(struct thread *t)
 	threads = t;
 	gone_made = gone_stores = 0;
 	recorder_many = false;
-	maps_forget();
+	maps_forked();
 	heap_forked();
 	if (t == NULL)
 		return;
@@ -149,7 +149,6 @@ static void after_fork(void)
 	if (t != NULL)
 		recorder_leave(t);
 }
-
 
 /* Bits of the last of the options: stores are filtered apart; another program was executed before in this process. */
 enum { APART = 1, EXECUTED = 2 };
@@ -170,7 +169,8 @@ static bool read_options(char *said, bool *executed)
 	options.classes_log2 = (uint32_t)next_number(&at);
 	options.apart = (*at - '0') & APART;
 	*executed = (*at - '0') & EXECUTED;
-	if (*at == 0 || memory - said < 11 || memory[10] != ',' || options.classes_log2 > 12 || options.unit_shift > PAGE_SHIFT || !wire_open(&files))
+	if (*at == 0 || memory - said < 11 || memory[10] != ',' || options.classes_log2 > 12 ||
+	    options.unit_shift > PAGE_SHIFT || !wire_open(&files))
 		return false;
 	overwrite(said, files.pipe);
 	overwrite(said + (memory - said), files.memory);
@@ -189,6 +189,19 @@ static void send_exec(struct thread *t)
 	text_quoted(t, path, bytes > 0 ? (size_t)bytes : 0);
 	text_add(t, "\"}}");
 	wire_event(t);
+}
+
+/* The first that is heard of the process: without it nobody would know that it was killed. */
+static void begin(bool executed)
+{
+	struct thread *t = recorder_enter();
+
+	if (t == NULL)
+		return;
+	if (executed)
+		send_exec(t);
+	maps_begin(t);
+	recorder_leave(t);
 }
 
 /* Asks once whether to record. */
@@ -212,17 +225,19 @@ static __attribute__((constructor(101))) void start(void)
 			syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
 			pthread_atfork(NULL, NULL, after_fork);
 			atexit(recorder_end);
+			at_quick_exit(recorder_end);
 			recorder_state = RECORDING;
-			struct thread *t = executed ? recorder_enter() : NULL;
-
-			if (t != NULL) {
-				send_exec(t);
-				recorder_leave(t);
-			}
+			begin(executed);
 			return;
 		}
 	}
 	recorder_state = OFF;
+}
+
+/* Fast is what leaves out repeats of a page. */
+static void open_fast_way(struct thread *t)
+{
+	t->filter->end = t->unit_shift == PAGE_SHIFT ? t->batch + BATCH : NULL;
 }
 
 /* A batch for the calling thread, with `busy` set; NULL if there is none. */
@@ -248,8 +263,7 @@ static struct thread *start_thread(void)
 	IN_ORDER();
 	f->table[LOAD] = t->slots;
 	f->table[STORE] = t->slots + (options.apart ? classes : 0);
-	/* Fast is what leaves out repeats of a page. */
-	f->end = options.unit_shift == PAGE_SHIFT ? t->batch + BATCH : NULL;
+	open_fast_way(t);
 	pthread_setspecific(ending, t);
 	hold();
 	t->next = threads;
@@ -315,11 +329,6 @@ static bool stop(struct thread *t)
 	return t->filter->busy == 0;
 }
 
-static void send_totals(struct thread *t, uint64_t made, uint64_t stores)
-{
-	send_numbers(t, "{\"totals\":{\"loads\":#,\"stores\":$,\"fetches\":0,\"instructions\":0}}", made - stores, stores);
-}
-
 /* The calling thread, held, of a process that may speak for itself. The child of a vfork is in its parent's memory. */
 static struct thread *enter_alone(void)
 {
@@ -328,21 +337,39 @@ static struct thread *enter_alone(void)
 	return recorder_enter();
 }
 
+/* What all threads have still to say, and the totals. `t` is the calling thread, held. What others do meanwhile is not
+ * recorded. */
+static void say_all(struct thread *t, bool goes_on)
+{
+	hold();
+	uint64_t made = gone_made, stores = gone_stores;
+
+	for (struct thread *other = threads; other != NULL; other = other->next) {
+		if (other != t && !stop(other))
+			continue;
+		recorder_drain(other, true);
+		made += other->made;
+		stores += other->filter->stores;
+		if (other != t && goes_on) {
+			open_fast_way(other);
+			other->filter->stopped = false;
+		}
+	}
+	release();
+	send_numbers(t, "{\"totals\":{\"loads\":#,\"stores\":$,\"fetches\":0,\"instructions\":0}}", made - stores, stores);
+	wire_end(t);
+}
+
 void recorder_last_words(void)
 {
 	struct thread *t = enter_alone();
 
 	if (t == NULL)
 		return;
-	recorder_drain(t, true);
-	hold();
-	send_totals(t, gone_made + t->made, gone_stores + t->filter->stores);
-	release();
-	wire_end(t);
+	say_all(t, true);
 	recorder_leave(t);
 }
 
-/* The process ends: what all threads have still to say, and the totals. */
 void recorder_end(void)
 {
 	int error = errno;
@@ -350,27 +377,19 @@ void recorder_end(void)
 
 	if (t == NULL)
 		return;
-	hold();
-	uint64_t made = gone_made, stores = gone_stores;
-
-	for (struct thread *other = threads; other != NULL; other = other->next) {
-		if (other == t || stop(other)) {
-			recorder_drain(other, true);
-			made += other->made;
-			stores += other->filter->stores;
-		}
-	}
-	send_totals(t, made, stores);
-	wire_end(t);
+	say_all(t, false);
 	recorder_state = OFF;
 	errno = error;
 }
 
-void _exit(int code)
+__attribute__((weak)) void _exit(int code)
 {
 	recorder_end();
 	for (;;)
 		syscall(SYS_exit_group, code);
 }
 
-void _Exit(int code) __attribute__((alias("_exit")));
+__attribute__((weak)) void _Exit(int code)
+{
+	_exit(code);
+}

@@ -102,9 +102,9 @@ pub enum Command {
     /// Record a program's memory accesses as a trace
     #[command(after_help = "Example: lookaside record -o sort.lkt sort big.txt")]
     Record(record::RecordArgs),
-    /// Compile a program so that it records itself: several times faster than under Valgrind
+    /// Compile a program so that it records itself, without Valgrind
     #[command(after_help = "Example: lookaside cc gcc -O2 -o sum sum.c\n\n\
-        In builds: make CC=\"lookaside cc gcc\", or lookaside cc cargo build. Record the program as any other.\n\n\
+        Then: lookaside analyze ./sum. In a build: make CC=\"lookaside cc gcc\", or lookaside cc cargo build.\n\n\
         Exit codes: the compiler's own; 2 bad input; 126 compiler not executable; 127 compiler not found")]
     Cc(cc::CcArgs),
     /// Simulate a trace on one or more machines

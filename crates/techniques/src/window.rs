@@ -131,24 +131,10 @@ impl<S: Source> Source for SampledWindows<S> {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_trace::Kind;
+    use lookaside_trace::{Kind, MemorySource};
     use proptest::prelude::*;
 
     use super::*;
-
-    /// Blocks from memory.
-    struct Blocks(TraceInfo, std::vec::IntoIter<Block>);
-
-    impl Source for Blocks {
-        fn info(&self) -> &TraceInfo {
-            &self.0
-        }
-
-        fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-            *block = self.1.next().unwrap_or_default();
-            Ok(!block.is_empty())
-        }
-    }
 
     proptest! {
         /// What passes is what a look at each access by itself lets pass, with all events, and cut at the borders.
@@ -179,7 +165,7 @@ mod tests {
                 let at = number.checked_sub(begin).map(|into| (into / part, into % part));
                 at.is_some_and(|(window, at)| window < WindowPlan::WINDOWS && at < warming + plan.counted)
             });
-            let mut source = SampledWindows::new(Blocks(TraceInfo::default(), blocks.into_iter()), plan);
+            let mut source = SampledWindows::new(MemorySource::new(TraceInfo::default(), blocks), plan);
             let (mut part, mut passed, mut events) = (Block::default(), Vec::new(), 0);
             while source.next_block(&mut part).expect("memory") {
                 if let (Some(plan), Some(_)) = (plan, part.addr.first()) {
@@ -222,7 +208,7 @@ mod tests {
             }
             block.push(Kind::Load, number);
         }
-        let mut source = SampledWindows::new(Blocks(TraceInfo::default(), vec![block].into_iter()), plan);
+        let mut source = SampledWindows::new(MemorySource::new(TraceInfo::default(), vec![block]), plan);
         let (mut part, mut left) = (Block::default(), Vec::new());
         while source.next_block(&mut part).expect("memory") {
             left.extend(part.events.iter().filter(|(_, event)| !matches!(event, Event::Free { .. })).cloned());

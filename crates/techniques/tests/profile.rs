@@ -8,32 +8,7 @@ use lookaside_machine::{preset, PageSize};
 use lookaside_techniques::names::Unnamed;
 use lookaside_techniques::{remedies, Profile, Remedy, RemedyKind};
 use lookaside_timing::CodePlace;
-use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MapSource, Source, TraceError, TraceInfo};
-
-/// Blocks from memory.
-struct Blocks<'a> {
-    info: TraceInfo,
-    blocks: std::slice::Iter<'a, Block>,
-}
-
-impl Source for Blocks<'_> {
-    fn info(&self) -> &TraceInfo {
-        &self.info
-    }
-
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        match self.blocks.next() {
-            Some(next) => {
-                block.clone_from(next);
-                Ok(true)
-            }
-            None => {
-                block.clear();
-                Ok(false)
-            }
-        }
-    }
-}
+use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MapSource, MemorySource, TraceInfo};
 
 /// Two mappings of 32 MiB with a gap between, read at random, the upper one three times as often.
 fn random_reads(blocks: usize) -> Vec<Block> {
@@ -61,8 +36,8 @@ fn random_reads(blocks: usize) -> Vec<Block> {
         .collect()
 }
 
-fn source(blocks: &[Block]) -> Blocks<'_> {
-    Blocks { info: TraceInfo::default(), blocks: blocks.iter() }
+fn source(blocks: &[Block]) -> MemorySource {
+    MemorySource::new(TraceInfo::default(), blocks.to_vec())
 }
 
 #[test]
@@ -265,7 +240,7 @@ fn rows_that_a_recorders_windows_are_not_exact_for_say_so() {
             filter_class_pages: filter.class_pages,
             ..TraceInfo::default()
         };
-        let mut source = Blocks { info, blocks: blocks.iter() };
+        let mut source = MemorySource::new(info, blocks.clone());
         let mut profile = Profile::record(&mut source, &base, &mut |_: &Block| {}).expect("profile");
         let rows =
             profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(false), &mut Vec::new()).expect("remedies");

@@ -30,6 +30,7 @@ mod export;
 mod import;
 mod kind;
 mod memory_map;
+mod memory_source;
 mod native;
 mod source;
 mod tools;
@@ -41,6 +42,7 @@ pub use export::{write_champsim, write_text, ChampSimLosses, TextWriter};
 pub use import::{open, open_reader, Format};
 pub use kind::Kind;
 pub use memory_map::{parse_maps, source_of, FileId, MemoryMap, Region};
+pub use memory_source::MemorySource;
 pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, BLOCK_ACCESSES};
 
 pub use source::{Damage, FilterWindow, Granularity, Source, TraceError, TraceInfo};

@@ -22,27 +22,17 @@ const NOWHERE: usize = MOST_PAGES;
 /// says, but that of left-out accesses only the line of each visit's first one is known.
 ///
 /// ```
-/// use lookaside_trace::{Block, FilterWindow, Granularity, Kind, Source, TraceError, TraceInfo, WindowedSource};
+/// use lookaside_trace::{Block, FilterWindow, Granularity, Kind, MemorySource, Source, TraceInfo, WindowedSource};
 ///
-/// struct Once(TraceInfo, Option<Block>);
-/// impl Source for Once {
-///     fn info(&self) -> &TraceInfo {
-///         &self.0
-///     }
-///     fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-///         *block = self.1.take().unwrap_or_default();
-///         Ok(!block.is_empty())
-///     }
-/// }
 /// let mut visits = Block::default();
 /// [0x1000, 0x2000, 0x1040, 0x2000].into_iter().for_each(|addr| visits.push(Kind::Load, addr));
 /// let info = TraceInfo { granularity: Granularity::Page, ..TraceInfo::default() };
 /// let window = FilterWindow { pages: 2, log2_classes: 0, class_pages: 2 };
-/// let mut source = WindowedSource::new(Once(info, Some(visits)), window, false);
+/// let mut source = WindowedSource::new(MemorySource::new(info, vec![visits]), window, false);
 /// let mut block = Block::default();
 /// assert!(source.next_block(&mut block)?);
 /// assert_eq!((block.addr, block.repeat), (vec![0x1000, 0x2000], vec![1, 1]));
-/// # Ok::<(), TraceError>(())
+/// # Ok::<(), lookaside_trace::TraceError>(())
 /// ```
 pub struct WindowedSource<S> {
     inner: S,
@@ -377,28 +367,12 @@ fn hint_of(page: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NativeReader, TraceWriter};
+    use crate::{MemorySource, NativeReader, TraceWriter};
 
-    /// Blocks, one after the other.
-    struct Blocks(TraceInfo, std::vec::IntoIter<Block>);
-
-    impl Source for Blocks {
-        fn info(&self) -> &TraceInfo {
-            &self.0
-        }
-
-        fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-            let next = self.1.next();
-            let is_there = next.is_some();
-            *block = next.unwrap_or_default();
-            Ok(is_there)
-        }
-    }
-
-    fn windowed(blocks: Vec<Block>) -> WindowedSource<Blocks> {
+    fn windowed(blocks: Vec<Block>) -> WindowedSource<MemorySource> {
         let info = TraceInfo { granularity: Granularity::Page, ..TraceInfo::default() };
         WindowedSource::new(
-            Blocks(info, blocks.into_iter()),
+            MemorySource::new(info, blocks),
             FilterWindow { pages: 8, log2_classes: 1, class_pages: 4 },
             false,
         )

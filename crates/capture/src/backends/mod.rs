@@ -85,7 +85,7 @@ pub fn choose(request: &RecordRequest) -> Result<(RecorderBackend, Option<String
         )),
         ProgramIsa::Unknown(machine) => Err(unknown(command[0].to_string_lossy().into_owned(), machine)),
         ProgramIsa::Native if program.records_itself && !program.privileged => {
-            let why = "exact for the program's own loads and stores, which it records itself (lookaside cc)";
+            let why = "exact, by the program itself (built by lookaside cc): its own loads and stores";
             Ok((RecorderBackend::Compiled, Some(why.into())))
         }
         ProgramIsa::Native if program.privileged => {

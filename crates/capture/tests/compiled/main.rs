@@ -302,6 +302,88 @@ fn an_end_by_a_signal_is_told() {
     let (_folder, program) = compile("#include <signal.h>\nint main(void) { raise(SIGKILL); }", &[]);
     let recorded = record(&compiled(&program, &[]));
     assert_eq!(recorded.end, ChildEnd::Signal(9));
+    let [damage] = &recorded.damage[..] else { panic!("{:?}", recorded.damage) };
+    assert!(damage.reason.contains("ended without a final message"), "{}", damage.reason);
+}
+
+#[test]
+fn each_way_to_end_says_all() {
+    let ways = ["exit(3)", "_exit(3)", "_Exit(3)", "quick_exit(3)", "return 3", "syscall(SYS_exit_group, 3)"];
+    for way in ways {
+        let source = format!(
+            "#define _GNU_SOURCE
+            #include <stdlib.h>
+            #include <sys/syscall.h>
+            #include <unistd.h>
+            static volatile int array[100];
+            int main(void) {{
+                for (int i = 0; i < 100; i++)
+                    array[i] = i;
+                {way};
+            }}"
+        );
+        let (_folder, program) = compile(&source, &[]);
+        let recorded = record(&compiled(&program, &[]));
+        assert_eq!(recorded.end, ChildEnd::Code(3), "{way}");
+        if way.starts_with("syscall") {
+            assert_eq!(recorded.damage.len(), 1, "a bare system call is not seen, and that is said");
+        } else {
+            assert_eq!((totals(&recorded), recorded.damage.len()), ((0, 100), 0), "{way}");
+        }
+    }
+}
+
+#[test]
+fn a_fork_copies_the_memory_map_and_other_threads_are_heard_before_an_exec() {
+    let (_folder, program) = compile(
+        "#include <pthread.h>
+        #include <stdlib.h>
+        #include <sys/wait.h>
+        #include <unistd.h>
+        static volatile int array[1 << 16];
+        static volatile int ready;
+        static void *work(void *none) {
+            for (int i = 0; i < 1000; i++)
+                array[i] = i;
+            ready = 1;
+            for (;;)
+                pause();
+        }
+        int main(int argc, char **argv) {
+            pthread_t thread;
+            if (fork() == 0) {
+                array[0] = 1;
+                return 0;
+            }
+            wait(0);
+            pthread_create(&thread, 0, work, 0);
+            while (!ready)
+                usleep(100);
+            execl(\"/bin/true\", \"true\", (char *)0);
+        }",
+        &["-pthread"],
+    );
+    let recorded = record(&compiled(&program, &[]));
+    assert_eq!((recorded.end, recorded.damage.len()), (ChildEnd::Code(0), 0), "{:?}", recorded.damage);
+    let fork = recorded.events.iter().find_map(|(_, _, event)| match event {
+        Event::Fork { parent, child } => Some((*parent, *child)),
+        _ => None,
+    });
+    let (parent, child) = fork.expect("a child");
+    let maps = |of: u32| {
+        recorded.events.iter().filter(move |(_, process, event)| {
+            *process == of && matches!(event, Event::Map { .. } | Event::Unmap { .. })
+        })
+    };
+    assert!(maps(parent).count() > 10);
+    // Its parent's are its own; the batch that it was about to make is no news.
+    assert_eq!(maps(child).count(), 0);
+    let of_parent = recorded.events.iter().rev().find_map(|(_, process, event)| match event {
+        Event::Totals { stores, .. } if *process == parent => Some(*stores),
+        _ => None,
+    });
+    // The other thread's thousand, and its flag.
+    assert!(of_parent.is_some_and(|stores| (1001..1010).contains(&stores)), "{of_parent:?}");
 }
 
 #[test]

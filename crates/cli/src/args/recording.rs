@@ -11,7 +11,7 @@ pub enum BackendArg {
     Valgrind,
     /// Exact, also for other ISAs, with QEMU's user-mode emulator
     Qemu,
-    /// Exact for its own loads and stores: a program built by lookaside cc
+    /// A program built by lookaside cc records its own loads and stores
     Compiled,
     /// Clock-based sampling at native speed
     Sample,

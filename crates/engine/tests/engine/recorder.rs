@@ -1,6 +1,6 @@
 //! A recorder that leaves out the repeats of the pages used last, by the letter of `TraceInfo::filter_window`.
 
-use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, Source, TraceError, TraceInfo, WindowedSource};
+use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MemorySource, Source, TraceInfo, WindowedSource};
 
 /// How to record.
 #[derive(Clone, Copy, Debug, Default)]
@@ -105,31 +105,13 @@ fn empty(windows: &mut [Vec<WindowedPage>; 3], how: RecorderOptions, block: &mut
 pub fn windowed(visits: &[Block], how: RecorderOptions) -> Vec<Block> {
     let info =
         TraceInfo { granularity: Granularity::Page, filter_stores_apart: how.stores_apart, ..TraceInfo::default() };
-    let mut source = WindowedSource::new(Blocks { info, blocks: visits.iter() }, how.window, how.unified);
+    let mut source = WindowedSource::new(MemorySource::new(info, visits.to_vec()), how.window, how.unified);
     let mut recorded = Vec::new();
     let mut block = Block::default();
     while source.next_block(&mut block).expect("blocks are there") {
         recorded.push(std::mem::take(&mut block));
     }
     recorded
-}
-
-/// Blocks as a source.
-struct Blocks<'a> {
-    info: TraceInfo,
-    blocks: std::slice::Iter<'a, Block>,
-}
-
-impl Source for Blocks<'_> {
-    fn info(&self) -> &TraceInfo {
-        &self.info
-    }
-
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        let next = self.blocks.next();
-        block.clone_from(next.unwrap_or(&Block::default()));
-        Ok(next.is_some())
-    }
 }
 
 /// What is recorded of a block where repeats of the last page in each of `2^log2_classes` classes are left out.

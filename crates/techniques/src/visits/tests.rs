@@ -1,5 +1,6 @@
 use lookaside_engine::{Cost, PageRow};
 use lookaside_machine::PageSize;
+use lookaside_trace::MemorySource;
 use proptest::prelude::*;
 
 use super::*;
@@ -65,25 +66,6 @@ fn a_window_is_as_long_as_its_misses_need() {
     assert_eq!(window_places(&CostCurve::default(), 0), []);
 }
 
-/// A source of blocks made beforehand.
-struct Blocks(TraceInfo, std::vec::IntoIter<Block>);
-
-impl Source for Blocks {
-    fn info(&self) -> &TraceInfo {
-        &self.0
-    }
-
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        Ok(match self.1.next() {
-            Some(next) => {
-                *block = next;
-                true
-            }
-            None => false,
-        })
-    }
-}
-
 /// The whole of a run of `total` visits.
 fn whole(total: u64) -> WindowPlace {
     WindowPlace { start: 0, length: total, weight: 1.0, cost_share: 1.0 }
@@ -91,7 +73,7 @@ fn whole(total: u64) -> WindowPlace {
 
 fn cut(blocks: Vec<Block>, places: &[WindowPlace]) -> Vec<VisitWindow> {
     let huge = HugeWindows::new(&[region(1, 0, 1 << 40, MapSource::Anonymous)], &|_| true);
-    cut_windows(&mut Blocks(TraceInfo::default(), blocks.into_iter()), places, &huge, 0).unwrap().windows
+    cut_windows(&mut MemorySource::new(TraceInfo::default(), blocks), places, &huge, 0).unwrap().windows
 }
 
 fn line(addr: u64) -> VisitLine {
@@ -133,7 +115,7 @@ fn a_visit_counts_what_is_accessed_until_its_page_leaves() {
     // A first level of two pages holds page 1 on.
     let counts = |first_level| {
         let huge = HugeWindows::default();
-        let mut source = Blocks(TraceInfo::default(), vec![block.clone()].into_iter());
+        let mut source = MemorySource::new(TraceInfo::default(), vec![block.clone()]);
         let run = cut_windows(&mut source, &[whole(3)], &huge, first_level).unwrap();
         let count = |visit: &PageVisit| (visit.accesses, visit.store);
         run.windows[0].visits.iter().map(count).collect::<Vec<_>>()
@@ -150,7 +132,7 @@ fn pages_that_the_first_level_holds_are_no_visits() {
     }
     block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 1, lines: 1 });
     let huge = HugeWindows::default();
-    let mut source = Blocks(TraceInfo::default(), vec![block].into_iter());
+    let mut source = MemorySource::new(TraceInfo::default(), vec![block]);
     let RunVisits { windows, touched } = cut_windows(&mut source, &[whole(6)], &huge, 2).unwrap();
     // Page 2 is back after 1 and 3, which are all that two entries hold.
     let line = |addr| VisitLine::new(0, addr, false);
@@ -203,7 +185,7 @@ fn a_page_that_the_first_level_holds_from_before_is_no_visit_of_the_window() {
     }
     block.push_event(Event::Leave { addr: 0x2000, kind: Kind::Load, others: 1, lines: 0b10 });
     let place = WindowPlace { start: 2, length: 3, ..whole(0) };
-    let mut source = Blocks(TraceInfo::default(), vec![block].into_iter());
+    let mut source = MemorySource::new(TraceInfo::default(), vec![block]);
     let run = cut_windows(&mut source, &[place], &HugeWindows::default(), 2).unwrap();
     let window = &run.windows[0];
     let line = |addr| VisitLine::new(0, addr, false);
@@ -235,7 +217,7 @@ fn stores_have_pages_of_their_own_where_they_are_filtered_apart() {
     block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 0, lines: 0b10000 });
     let visits = |filter_stores_apart| {
         let info = TraceInfo { filter_stores_apart, ..TraceInfo::default() };
-        let mut source = Blocks(info, vec![block.clone()].into_iter());
+        let mut source = MemorySource::new(info, vec![block.clone()]);
         let run = cut_windows(&mut source, &[whole(2)], &HugeWindows::default(), 2).unwrap();
         run.windows[0].visits.clone()
     };

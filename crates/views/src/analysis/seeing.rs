@@ -30,7 +30,7 @@ pub(super) fn seeing(seeing: &Seeing) -> (&'static str, String) {
             let words = match recorder.as_str() {
                 "" => format!("every access ({fine})"),
                 "compiled" => {
-                    format!("its own loads and stores, not those of libraries, no fetches (lookaside cc, {fine})")
+                    format!("the program's own loads and stores, without libraries and fetches (by itself, {fine})")
                 }
                 recorder => format!("every access (by {recorder}, {fine})"),
             };

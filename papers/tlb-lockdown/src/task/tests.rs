@@ -2,29 +2,14 @@
 
 use lookaside_engine::{Engine, LockedPage, Setup};
 use lookaside_machine::{preset, Machine};
-use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
+use lookaside_trace::{Block, Event, Kind, MapSource, MemorySource, TraceInfo};
 use proptest::prelude::*;
 
 use super::cores::{BackgroundRound, ProgramBefore, TaskScene, TASK};
 use super::*;
 
-/// Blocks as a source.
-struct Blocks(TraceInfo, std::vec::IntoIter<Block>);
-
-impl Source for Blocks {
-    fn info(&self) -> &TraceInfo {
-        &self.0
-    }
-
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        let next = self.1.next();
-        *block = next.clone().unwrap_or_default();
-        Ok(next.is_some())
-    }
-}
-
 fn recorded(machine: &Machine, block: Block) -> TaskRecording {
-    let mut source = Blocks(TraceInfo::default(), vec![block].into_iter());
+    let mut source = MemorySource::new(TraceInfo::default(), vec![block]);
     record(&Setup::new(machine.clone()), &mut source).unwrap()
 }
 
@@ -270,7 +255,7 @@ fn machines_that_hits_change_something_in_are_refused() {
         "{error}"
     );
     let far = block(&[(Kind::Load, 1 << 32)]);
-    let mut source = Blocks(TraceInfo::default(), vec![far].into_iter());
+    let mut source = MemorySource::new(TraceInfo::default(), vec![far]);
     let error = record(&Setup::new(a9()), &mut source).unwrap_err().to_string();
     assert_eq!(error, "address 0x100000000 has more than 32 bits");
 }

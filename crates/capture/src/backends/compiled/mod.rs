@@ -43,9 +43,11 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
     let info = wire::info(&request, "compiled", words);
     let mut source = WireReader::new(File::from(reader), info, request.filter_unified);
     source.share(shared);
-    let notes = vec!["recorded are the loads and stores of code that lookaside cc compiled, but of its spills to the \
-                      stack; not those of libraries and of the kernel, and no fetches; nothing is known of instructions"
-        .into()];
+    let notes = vec![
+        "recorded: the loads and stores of code that lookaside cc compiled. Not recorded: libraries, the kernel, \
+                      registers saved on the stack, instruction fetches, the number of instructions"
+            .into(),
+    ];
     let executable = program.elf.canonicalize().unwrap_or(program.elf);
     let control = LaunchedProgram::new(child, source.processes(), vec![executable], vec![]);
     let source: Box<dyn Source + Send> = match window {
