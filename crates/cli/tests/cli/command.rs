@@ -41,8 +41,9 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("standard error is text")
 }
 
-/// Standard output as JSON, see [`valid_json`].
+/// Standard output as JSON, see [`valid_json`]. Where there is none, how the command ended is told.
 pub fn json(output: &Output) -> Value {
+    assert!(!output.stdout.is_empty(), "no output; {}: {}", output.status, stderr(output));
     valid_json(&stdout(output))
 }
 

@@ -81,14 +81,15 @@ pub fn first_level_of_stores(bench: &mut ChainBench<'_>) -> Result<FoundLevel, H
 
 /// `clear` is how many ticks longer than a hit an access takes at least that misses.
 fn first_once(bench: &mut ChainBench<'_>, hit_ticks: f64, clear: f64) -> Result<FoundLevel, Halt> {
+    // Where a disturbance has a hit take no time at all, no more than a hit is no miss all the same.
+    let clear = clear.max(0.0);
     let mut steps: Vec<f64> = vec![0.0]; // ticks beyond a hit, by log2 of neighbouring pages
     let mut plateau = None;
     for log2 in 1..=MOST_LOG2.min(bench.max_pages().max(1).ilog2() as usize).min(bench.bits() as usize) {
         let basis: Vec<u64> = (0..log2).map(|bit| 1 << bit).collect();
         steps.push(step(bench, &basis)? - hit_ticks);
-        let (before, now) = (steps[log2 - 1], steps[log2]);
-        if before > clear && now < FLAT * before {
-            plateau = Some(now);
+        plateau = flat_end(&steps, clear);
+        if plateau.is_some() {
             break;
         }
     }
@@ -104,6 +105,13 @@ fn first_once(bench: &mut ChainBench<'_>, hit_ticks: f64, clear: f64) -> Result<
     let level = LevelMeter { hit_ticks, miss_ticks, ..LevelMeter::default() };
     let crowd: Vec<u64> = (0..log2).map(|bit| 1 << bit).collect();
     found(bench, level, &crowd)
+}
+
+/// What nearly all accesses take beyond a hit, if the last two of these steps show it: both miss, and alike. One that
+/// missed where twice the pages do not was a disturbance.
+fn flat_end(steps: &[f64], clear: f64) -> Option<f64> {
+    let &[before, now] = steps.last_chunk()?;
+    (before > clear && now > clear && now < FLAT * before).then_some(now)
 }
 
 /// The second level, behind a first one that is known.

@@ -21,6 +21,7 @@ mod sim;
 #[path = "../sim/hierarchy.rs"]
 mod sim_hierarchy;
 mod stores;
+mod storm;
 mod timing;
 mod walk_caches;
 mod ways;
