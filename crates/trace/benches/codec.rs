@@ -79,6 +79,20 @@ fn mixed() -> Block {
     b
 }
 
+/// Random loads in a loop, with a fetch of each instruction between them.
+fn between_fetches(loop_length: usize) -> Block {
+    let mut rng = SplitMix64::new(3);
+    let mut b = Block { process: 1, thread: 1, ..Block::default() };
+    for i in 0..ACCESSES / 2 {
+        let ip = 0x40_1000 + (i % loop_length) as u64 * 5;
+        for (kind, addr) in [(Kind::Fetch, ip), (Kind::Load, 0x7f00_0000_0000 + rng.below(1 << 28) / 8 * 8)] {
+            b.push(kind, addr);
+            b.ip.push(ip);
+        }
+    }
+    b
+}
+
 fn write(b: &Block) -> Vec<u8> {
     let mut out = Vec::new();
     let mut w = TraceWriter::new(&mut out, &TraceInfo::default()).expect("memory is enough");
@@ -105,6 +119,7 @@ fn codec(c: &mut Criterion) {
         ("zipf_1m_pages", block(|_, r| 0x7f00_0000_0000 + spread(zipf.draw(r)) * 4096)),
         ("stride_64_bytes", block(|i, _| 0x7f00_0000_0000 + i as u64 * 64)),
         ("mixed", mixed()),
+        ("between_fetches", between_fetches(5)),
     ];
     for (name, b) in &patterns {
         let file = write(b);

@@ -32,6 +32,14 @@ impl Sign {
         }
     }
 
+    /// `v` in units of 2^`shift`, of which it is a multiple.
+    pub(super) fn shifted(self, v: u64, shift: u32) -> u64 {
+        match self {
+            Sign::Unsigned => v >> shift,
+            Sign::Signed => (v as i64 >> shift) as u64,
+        }
+    }
+
     /// A multiple of 2^(8 `width`), without the zeros. `width` is below 8.
     pub(super) fn pack(self, more: u64, width: usize) -> u64 {
         match self {

@@ -29,6 +29,26 @@ pub(crate) mod mode {
     pub(crate) const DELTA: u8 = 1;
     /// Distance from the access before of the same entry of the table.
     pub(crate) const ENTRY: u8 = 2;
+    /// As [`ENTRY`]; accesses of entries whose address never changes in the chunk have no values. Since version 3.
+    pub(crate) const MOVING_ENTRY: u8 = 3;
+    /// As [`BASE`] for accesses of the other entries; those of entries whose address never changes have no values. Since
+    /// version 3.
+    pub(crate) const MOVING_BASE: u8 = 4;
+
+    /// Whether the table has first addresses.
+    pub(crate) fn has_firsts(mode: u8) -> bool {
+        matches!(mode, ENTRY | MOVING_ENTRY | MOVING_BASE)
+    }
+
+    /// Whether the table tells entries whose address changes from others.
+    pub(crate) fn has_moving(mode: u8) -> bool {
+        matches!(mode, MOVING_ENTRY | MOVING_BASE)
+    }
+
+    /// Whether values are unsigned distances from one address.
+    pub(crate) fn has_base(mode: u8) -> bool {
+        matches!(mode, BASE | MOVING_BASE)
+    }
 }
 
 /// The chunk has sizes.

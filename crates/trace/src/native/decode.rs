@@ -17,7 +17,8 @@ pub(crate) struct ChunkDecoder {
     segments: Vec<Segment>,
     events: Vec<(u32, Event)>,
     mode: u8,
-    shift: u32,
+    /// Of addresses, and of values.
+    shifts: [u32; 2],
     base: u64,
     table: EntryTable,
     index: Vec<u16>,
@@ -26,11 +27,13 @@ pub(crate) struct ChunkDecoder {
     /// Next segment, and what of it was handed out.
     segment: usize,
     in_segment: usize,
-    /// Accesses and events handed out.
+    /// Accesses, values of those and events handed out.
     access: usize,
+    value: usize,
     event: usize,
     temp: Vec<u8>,
     numbers: Vec<u64>,
+    spread: Vec<u64>,
 }
 
 impl ChunkDecoder {
@@ -42,7 +45,7 @@ impl ChunkDecoder {
             segments: Vec::new(),
             events: Vec::new(),
             mode: mode::BASE,
-            shift: 0,
+            shifts: [0; 2],
             base: 0,
             table: EntryTable::new(),
             index: Vec::new(),
@@ -51,9 +54,11 @@ impl ChunkDecoder {
             segment: 0,
             in_segment: 0,
             access: 0,
+            value: 0,
             event: 0,
             temp: Vec::new(),
             numbers: Vec::new(),
+            spread: Vec::new(),
         })
     }
 
@@ -63,6 +68,7 @@ impl ChunkDecoder {
         self.segment = 0;
         self.in_segment = 0;
         self.access = 0;
+        self.value = 0;
         self.event = 0;
         let loaded = self.load_columns(payload, accesses as usize);
         if loaded.is_err() {
@@ -122,24 +128,32 @@ impl ChunkDecoder {
     fn load_accesses(&mut self, c: &mut Cursor) -> Result<(), Bad> {
         self.flags = c.byte()?;
         self.mode = c.byte()?;
-        if self.mode > mode::ENTRY {
+        if self.mode > mode::MOVING_BASE {
             return Err("addresses are written in an unknown way");
         }
-        self.shift = match c.byte()? {
-            s @ 0..=63 => u32::from(s),
-            _ => return Err("addresses are shifted too far"),
-        };
+        self.shifts = [shift(c)?; 2];
         let has = PresentColumns {
             sizes: self.flags & HAS_SIZE != 0,
             ips: self.flags & HAS_IP != 0,
-            firsts: self.mode == mode::ENTRY,
+            firsts: mode::has_firsts(self.mode),
             repeats: self.flags & TABLE_REPEAT != 0,
+            moving: mode::has_moving(self.mode),
         };
-        let entries = self.table.read(has, self.shift, self.accesses, &mut self.unpacker, c)?;
+        let entries = self.table.read(has, self.shifts[0], self.accesses, &mut self.unpacker, c)?;
         self.unpacker.indices(c, self.accesses, entries, &mut self.index)?;
-        self.base = if self.mode == mode::BASE { c.varint()? << self.shift } else { 0 };
-        let sign = if self.mode == mode::BASE { Sign::Unsigned } else { Sign::Signed };
-        self.unpacker.values(c, self.accesses, sign, &mut self.values)?;
+        let mut values = self.accesses;
+        if has.moving {
+            self.shifts[1] = shift(c)?;
+            let moving = self.table.moving();
+            values = self.index.iter().map(|&i| usize::from(moving[usize::from(i)])).sum();
+        }
+        self.base = match self.mode {
+            mode::BASE => c.varint()? << self.shifts[0],
+            mode::MOVING_BASE => c.varint()?,
+            _ => 0,
+        };
+        let sign = if mode::has_base(self.mode) { Sign::Unsigned } else { Sign::Signed };
+        self.unpacker.values(c, values, sign, &mut self.values)?;
         if self.has_repeat_column() {
             self.unpacker.values(c, self.accesses, Sign::Unsigned, &mut self.repeats)?;
         }
@@ -196,7 +210,10 @@ impl ChunkDecoder {
         if n == 0 {
             return;
         }
-        let (index, entries, shift) = (&self.index[start..end], self.table.entries(), self.shift);
+        if mode::has_moving(self.mode) {
+            self.spread_values(start, end);
+        }
+        let (index, entries, shift) = (&self.index[start..end], self.table.entries(), self.shifts[1]);
         match self.mode {
             mode::ENTRY => match self.values.shorts(start, end) {
                 Some((low, exceptions)) => {
@@ -215,6 +232,16 @@ impl ChunkDecoder {
                     fill_rows(entries, index, &self.numbers, shift, 0, block);
                 }
             },
+            mode::MOVING_ENTRY => fill_rows(entries, index, &self.spread, shift, 0, block),
+            mode::MOVING_BASE => {
+                fill_rows(entries, index, &vec![Stays; n], shift, 0, block);
+                let moving = self.table.moving();
+                for ((addr, &value), &i) in block.addr.iter_mut().zip(&self.spread).zip(index) {
+                    if moving[usize::from(i)] != 0 {
+                        *addr = self.base.wrapping_add(value << shift);
+                    }
+                }
+            }
             mode => {
                 fill_rows(entries, index, &vec![(); n], shift, 0, block);
                 self.values.copy(start, end, &mut block.addr);
@@ -234,6 +261,32 @@ impl ChunkDecoder {
             self.repeats.copy(start, end, &mut self.numbers);
             block.repeat.iter_mut().zip(&self.numbers).for_each(|(r, &v)| *r = v as u32);
         }
+    }
+
+    /// The values of the accesses `start..end`, with zeros for those that have none.
+    fn spread_values(&mut self, start: usize, end: usize) {
+        let (index, moving) = (&self.index[start..end], self.table.moving());
+        let count: usize = index.iter().map(|&i| usize::from(moving[usize::from(i)])).sum();
+        self.values.copy(self.value, self.value + count, &mut self.numbers);
+        self.value += count;
+        // What stands behind the last is looked at, and not taken.
+        self.numbers.push(0);
+        let mut next = 0;
+        self.spread.clear();
+        self.spread.extend(index.iter().map(|&i| {
+            let moves = moving[usize::from(i)];
+            let value = self.numbers[next] & u64::from(moves).wrapping_neg();
+            next += usize::from(moves);
+            value
+        }));
+    }
+}
+
+/// A number of low bits.
+fn shift(c: &mut Cursor) -> Result<u32, Bad> {
+    match c.byte()? {
+        shift @ 0..=63 => Ok(u32::from(shift)),
+        _ => Err("addresses are shifted too far"),
     }
 }
 
@@ -256,6 +309,16 @@ impl Distance for u16 {
     #[inline]
     fn bytes(self, shift: u32) -> u64 {
         (self as i16 as u64) << shift
+    }
+}
+
+/// As the one before.
+#[derive(Clone, Copy)]
+struct Stays;
+
+impl Distance for Stays {
+    fn bytes(self, _: u32) -> u64 {
+        0
     }
 }
 

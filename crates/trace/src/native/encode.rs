@@ -24,8 +24,15 @@ pub(crate) struct AccessEncoding {
 }
 
 /// Those that are tried, after those of [`Split::Site`] with and without repeats in the table.
-const OTHERS: [(u8, Split); 4] =
-    [(mode::ENTRY, Split::Page), (mode::ENTRY, Split::Address), (mode::BASE, Split::Site), (mode::DELTA, Split::Site)];
+const OTHERS: [(u8, Split); 7] = [
+    (mode::ENTRY, Split::Page),
+    (mode::ENTRY, Split::Address),
+    (mode::MOVING_ENTRY, Split::Site),
+    (mode::MOVING_ENTRY, Split::Page),
+    (mode::MOVING_BASE, Split::Site),
+    (mode::BASE, Split::Site),
+    (mode::DELTA, Split::Site),
+];
 
 /// Collects a chunk, then packs it.
 pub(crate) struct ChunkEncoder {
@@ -209,36 +216,49 @@ impl ChunkEncoder {
         if !self.table.number(c, split, table_repeats, most) {
             return false;
         }
-        let all = c.addr.iter().fold(0, |m, &a| m | a);
-        let shift = all.trailing_zeros().min(63);
+        let shift = shift_of(c.addr.iter().copied());
         out.push(self.flags | if table_repeats { TABLE_REPEAT } else { 0 });
         out.extend_from_slice(&[mode, shift as u8]);
         let has = PresentColumns {
             sizes: self.flags & HAS_SIZE != 0,
             ips: self.flags & HAS_IP != 0,
-            firsts: mode == mode::ENTRY,
+            firsts: mode::has_firsts(mode),
             repeats: table_repeats,
+            moving: mode::has_moving(mode),
         };
+        if has.moving {
+            self.table.find_moving(&c.addr);
+        }
         self.table.write(has, shift, &mut self.packer, out);
         self.packer.indices(&self.table.index, out);
-        self.values.clear();
-        let distance = |a: u64, from: &mut u64| (a.wrapping_sub(std::mem::replace(from, a)) as i64 >> shift) as u64;
+        let TableEncoder { last, index, moving, .. } = &mut self.table;
+        let entries = index.iter().map(|&i| usize::from(i));
+        let addresses = c.addr.iter().copied().zip(entries).filter(|&(_, entry)| !has.moving || moving[entry] != 0);
+        let distance = |a: u64, from: &mut u64| a.wrapping_sub(std::mem::replace(from, a));
+        let values = &mut self.values;
+        values.clear();
+        let base = if mode::has_base(mode) { addresses.clone().map(|(a, _)| a).min().unwrap_or(0) } else { 0 };
         match mode {
-            mode::BASE => {
-                let base = c.addr.iter().fold(u64::MAX, |m, &a| m.min(a));
-                put(out, base >> shift);
-                self.values.extend(c.addr.iter().map(|&a| (a - base) >> shift));
-            }
+            mode::BASE | mode::MOVING_BASE => values.extend(addresses.map(|(a, _)| a - base)),
             mode::DELTA => {
                 let mut last = 0;
-                self.values.extend(c.addr.iter().map(|&a| distance(a, &mut last)));
+                values.extend(addresses.map(|(a, _)| distance(a, &mut last)));
             }
-            _ => {
-                let TableEncoder { last, index, .. } = &mut self.table;
-                self.values.extend(c.addr.iter().zip(index).map(|(&a, i)| distance(a, &mut last[usize::from(*i)])));
-            }
+            _ => values.extend(addresses.map(|(a, entry)| distance(a, &mut last[entry]))),
         }
-        let sign = if mode == mode::BASE { Sign::Unsigned } else { Sign::Signed };
+        // Of addresses that stay, the low bits say nothing of distances between others.
+        let mut value_shift = shift;
+        if has.moving {
+            value_shift = shift_of(values.iter().copied());
+            out.push(value_shift as u8);
+        }
+        let sign = if mode::has_base(mode) { Sign::Unsigned } else { Sign::Signed };
+        match mode {
+            mode::BASE => put(out, base >> shift),
+            mode::MOVING_BASE => put(out, base),
+            _ => {}
+        }
+        values.iter_mut().for_each(|v| *v = sign.shifted(*v, value_shift));
         self.packer.values(&self.values, sign, out);
         if self.flags & HAS_REPEAT != 0 && !table_repeats {
             self.values.clear();
@@ -247,6 +267,11 @@ impl ChunkEncoder {
         }
         true
     }
+}
+
+/// Low bits that are zero in all of them.
+fn shift_of(numbers: impl Iterator<Item = u64>) -> u32 {
+    numbers.fold(0, |all, number| all | number).trailing_zeros().min(63)
 }
 
 /// An upper bound of the distinct sites in a chunk, so that a table always has room for them.

@@ -7,8 +7,10 @@ use super::varint::Bad;
 pub(crate) const MAGIC: [u8; 8] = *b"\x89LKT\r\n\x1a\n";
 /// Bytes of a frame before its payload.
 pub(crate) const HEADER_LEN: usize = 40;
-/// Version of the format that is written; others are refused.
-pub(crate) const VERSION: u8 = 2;
+/// Version of the format that is written.
+pub(crate) const VERSION: u8 = 3;
+/// The oldest that is read: what it may hold, a newer one may hold too.
+const OLDEST_VERSION: u8 = 2;
 /// Largest payload; a longer one is damage. 64 Ki accesses with all columns incompressible take 2 MiB, events are
 /// cut at 8 MiB.
 pub(crate) const MAX_PAYLOAD: usize = 64 << 20;
@@ -71,8 +73,11 @@ impl FrameHeader {
         if u32_at(b, 36) != crc32fast::hash(&b[..36]) {
             return Err("checksum of a frame's header differs");
         }
-        if b[9] != VERSION {
-            return Err("written in another version of the format than this program's (2); record it again");
+        if !(OLDEST_VERSION..=VERSION).contains(&b[9]) {
+            return Err(
+                "written in a version of the format that this program can't read (it reads 2 and 3); record it \
+                        again",
+            );
         }
         let kind = match b[8] {
             1 => FrameKind::Info,
@@ -145,11 +150,28 @@ mod tests {
             accesses: 0x3433_3231,
         };
         let header = fields.encode();
-        assert_eq!(header[..12], *b"\x89LKT\r\n\x1a\n\x02\x02\0\0");
+        assert_eq!(header[..12], *b"\x89LKT\r\n\x1a\n\x02\x03\0\0");
         assert_eq!(header[12..24], [1, 2, 3, 4, 5, 4, 3, 2, 0x11, 0x12, 0x13, 0x14]);
         assert_eq!(header[24..36], *b"\x21\x22\x23\x24\x25\x26\x27\x28\x31\x32\x33\x34");
         assert_eq!(FrameHeader::parse(&header), Ok(fields));
         assert_eq!(FrameHeader::parse(&header[..39]), Err("cut off in a frame's header"));
+    }
+
+    #[test]
+    fn versions_2_and_3_are_read() {
+        let fields =
+            FrameHeader { kind: FrameKind::Data, seq: 0, payload_len: 0, payload_crc: 0, first_access: 0, accesses: 0 };
+        let of_version = |version| {
+            let mut header = fields.encode();
+            header[9] = version;
+            let crc = crc32fast::hash(&header[..36]);
+            header[36..].copy_from_slice(&crc.to_le_bytes());
+            FrameHeader::parse(&header)
+        };
+        assert_eq!([2, 3].map(of_version), [Ok(fields); 2]);
+        for version in [0, 1, 4, 255] {
+            assert!(of_version(version).is_err_and(|why| why.contains("it reads 2 and 3")));
+        }
     }
 
     #[test]

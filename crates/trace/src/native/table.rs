@@ -17,6 +17,8 @@ pub(crate) struct PresentColumns {
     /// First addresses: where each access is written as its distance from the last of its entry.
     pub(crate) firsts: bool,
     pub(crate) repeats: bool,
+    /// Which entries' addresses change: only accesses of these have values.
+    pub(crate) moving: bool,
 }
 
 /// What parts accesses of one instruction, kind and size into several entries.
@@ -62,6 +64,8 @@ pub(crate) struct TableEncoder {
     pub(crate) last: Vec<u64>,
     /// The entry of each access.
     pub(crate) index: Vec<u16>,
+    /// By entry: 1 if its address changes, after [`TableEncoder::find_moving`].
+    pub(crate) moving: Vec<u8>,
 }
 
 impl TableEncoder {
@@ -122,6 +126,15 @@ impl TableEncoder {
         }
     }
 
+    /// Finds the entries whose address changes among the accesses that were numbered.
+    pub(crate) fn find_moving(&mut self, addr: &[u64]) {
+        self.moving.clear();
+        self.moving.resize(self.entries.len(), 0);
+        for (&addr, &i) in addr.iter().zip(&self.index) {
+            self.moving[usize::from(i)] |= u8::from(addr != self.last[usize::from(i)]);
+        }
+    }
+
     /// Writes the table.
     pub(crate) fn write(&self, has: PresentColumns, shift: u32, packer: &mut Packer, out: &mut Vec<u8>) {
         let entries = &self.entries;
@@ -158,6 +171,9 @@ impl TableEncoder {
         if has.repeats {
             let repeats: Vec<u64> = entries.iter().map(|e| u64::from(e.repeat)).collect();
             packer.smalls(&repeats, out);
+        }
+        if has.moving {
+            packer.plane(&self.moving, out);
         }
     }
 }
@@ -233,6 +249,8 @@ impl Meta {
 /// A table that was read.
 pub(crate) struct EntryTable {
     entries: Box<[TableEntry; ENTRIES]>,
+    /// By entry: whether its address changes, where the table says so.
+    moving: Vec<u8>,
     temp: Vec<u8>,
     numbers: Vec<u64>,
 }
@@ -245,11 +263,16 @@ impl EntryTable {
             Ok(array) => array,
             Err(_) => unreachable!("it was made with this length"),
         };
-        EntryTable { entries, temp: Vec::new(), numbers: Vec::new() }
+        EntryTable { entries, moving: Vec::new(), temp: Vec::new(), numbers: Vec::new() }
     }
 
     pub(crate) fn entries(&mut self) -> &mut [TableEntry; ENTRIES] {
         &mut self.entries
+    }
+
+    /// By entry: 1 if its address changes, else 0; of the table that was read last and says so.
+    pub(crate) fn moving(&self) -> &[u8] {
+        &self.moving
     }
 
     /// Reads a table of at most `most` entries, not more than [`ENTRIES`]; returns how many there are.
@@ -299,6 +322,12 @@ impl EntryTable {
             for (e, &v) in entries.iter_mut().zip(&*numbers) {
                 let repeat = u32::try_from(v).map_err(|_| "a number is longer than 32 bits")?;
                 e.meta = Meta::new(e.meta.kind(), e.meta.size(), repeat);
+            }
+        }
+        if has.moving {
+            unpacker.plane(c, n, &mut self.moving)?;
+            if self.moving.iter().any(|&moves| moves > 1) {
+                return Err("a table says neither that an entry moves nor that it stays");
             }
         }
         Ok(n)
@@ -366,6 +395,26 @@ mod tests {
     }
 
     #[test]
+    fn entries_that_move_are_told_from_those_that_stay() {
+        let mut columns = loads(&[1, 2, 3, 1, 2, 3]);
+        columns.addr = vec![64, 64, 0, 64, 65, 1 << 63];
+        let (mut table, mut out) = (TableEncoder::default(), Vec::new());
+        assert!(table.number(&columns, Split::Site, false, 3));
+        table.find_moving(&columns.addr);
+        assert_eq!(table.moving, [0, 1, 1]);
+        let has = PresentColumns { sizes: false, ips: false, firsts: false, repeats: false, moving: true };
+        table.write(has, 0, &mut Packer::new().expect("memory for zstd"), &mut out);
+        // Three loads; a bit each.
+        assert_eq!(out, [3, 0, 0, 3, 0b110]);
+        let (mut read, mut unpacker) = (EntryTable::new(), Unpacker::new().expect("memory for zstd"));
+        let mut parse = |bytes: &[u8]| read.read(has, 0, 3, &mut unpacker, &mut Cursor::new(bytes));
+        assert_eq!(parse(&out), Ok(3));
+        assert_eq!(parse(&[3, 0, 0, 4, 0b10_0110]), Err("a table says neither that an entry moves nor that it stays"));
+        assert_eq!(parse(&out), Ok(3));
+        assert_eq!(read.moving(), [0, 1, 1]);
+    }
+
+    #[test]
     fn a_table_is_written_as_the_format_says() {
         // Straight code of 4-byte instructions: two loads, 16 bytes from each other, and a fetch.
         let columns = ChunkColumns {
@@ -378,7 +427,7 @@ mod tests {
         let (mut table, mut out) = (TableEncoder::default(), Vec::new());
         assert!(table.number(&columns, Split::Site, false, 3));
         assert_eq!(table.index, [2, 0, 1]);
-        let has = PresentColumns { sizes: true, ips: true, firsts: true, repeats: false };
+        let has = PresentColumns { sizes: true, ips: true, firsts: true, repeats: false, moving: false };
         table.write(has, 2, &mut Packer::new().expect("memory for zstd"), &mut out);
         // Zigzag of 0x1000 is 255 and 0x1f01 more, that of 0x5000 >> 2 is 255 and 0x2701 more.
         let (counts, sizes) = ([2u8, 0, 1], [1, 4]);

@@ -299,6 +299,19 @@ fn each_way_of_writing_is_chosen() {
     let far: Vec<u64> = noise(200, 12).iter().enumerate().map(|(i, v)| (i as u64 % 20) << 40 | v).collect();
     let few = block(n, 2, |_, s| (3, far[s.next_u64() as usize % far.len()], 0));
     assert_eq!(way(&few).split, Split::Address);
+    // Instructions that stay where they are, with loads anywhere in one array or near the last ones in two.
+    let mut at = [1 << 50, 1 << 60];
+    let mut between = |near: bool| {
+        block(n, 2, |i, s| match i % 6 {
+            place @ (0 | 3) if near => {
+                at[place / 3] += s.below(200);
+                (place as u64, at[place / 3], 0)
+            }
+            place @ (0 | 3) => (place as u64, 1 << 50 | s.below(1 << 20) << 12, 0),
+            place => (place as u64, 0x40_1001 + place as u64 * 4, 0),
+        })
+    };
+    assert_eq!([true, false].map(|near| way(&between(near)).mode), [mode::MOVING_ENTRY, mode::MOVING_BASE]);
     // Anywhere in a small range, and one stream by instructions at random.
     assert_eq!(way(&block(n, 0, |_, s| (0, 1 << 40 | s.next_u64() >> 48, 0))).mode, mode::BASE);
     assert_eq!(way(&block(n, 2, |i, s| (s.next_u64() % 50, i as u64 * 64, 0))).mode, mode::DELTA);
@@ -348,7 +361,7 @@ fn each_way_writes_anything() {
     let mut encoder = ChunkEncoder::new().unwrap();
     // The first chunk tries all ways.
     chunk(&mut encoder, &block(100, 0, |i, _| (0, i as u64, 0)));
-    for mode in [mode::BASE, mode::DELTA, mode::ENTRY] {
+    for mode in [mode::BASE, mode::DELTA, mode::ENTRY, mode::MOVING_ENTRY, mode::MOVING_BASE] {
         for split in [Split::Site, Split::Page, Split::Address] {
             for table_repeats in [false, true] {
                 for flags in 0..8 {
