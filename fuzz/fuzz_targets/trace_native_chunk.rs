@@ -7,7 +7,7 @@ use lookaside_trace::{Block, NativeReader, Source};
 /// A frame as in docs/reference/trace-format.md.
 fn frame(kind: u8, seq: u32, accesses: &[u8; 4], payload: &[u8]) -> Vec<u8> {
     let mut b = b"\x89LKT\r\n\x1a\n".to_vec();
-    b.extend_from_slice(&[kind, 2, 0, 0]);
+    b.extend_from_slice(&[kind, 3, 0, 0]);
     b.extend_from_slice(&seq.to_le_bytes());
     b.extend_from_slice(&(payload.len() as u32).to_le_bytes());
     b.extend_from_slice(&crc32fast::hash(payload).to_le_bytes());
