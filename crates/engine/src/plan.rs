@@ -68,6 +68,8 @@ pub(crate) struct EnginePlan {
     pub(crate) walk_units: Vec<u64>,
     /// What a line of an ascending walk costs at most: from a cache after the first, from memory.
     pub(crate) stream_units: Option<(u64, u64)>,
+    /// By kind and position in its route: see [`EnginePlan::stall_units`], without a stream and with one.
+    pub(crate) stalls: [Vec<[u64; 2]>; KINDS],
     /// Most that a walk costs whose access goes on with one.
     pub(crate) stream_walk_units: Option<u64>,
     pub(crate) base_units: u64,
@@ -176,18 +178,9 @@ impl EnginePlan {
     }
 
     /// What an access of a kind that was served at a position of its route waits for beyond a hit in the first cache.
+    #[inline]
     pub(crate) fn stall_units(&self, kind: usize, position: usize, streamed: bool) -> u64 {
-        let units = |position: usize| {
-            self.data_route[kind].get(position).map_or(self.memory_units, |&number| self.caches[number].hit_units)
-        };
-        let served = match self.stream_units.filter(|_| streamed) {
-            Some((from_cache, from_memory)) => {
-                let is_cache = position < self.data_route[kind].len();
-                units(position).min(if is_cache { from_cache } else { from_memory })
-            }
-            None => units(position),
-        };
-        served.saturating_sub(units(0))
+        self.stalls[kind].get(position).map_or(0, |units| units[usize::from(streamed)])
     }
 
     /// Do all entries of a coalescing array that cover pages of one block have one distance to their frames?

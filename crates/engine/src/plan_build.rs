@@ -69,6 +69,10 @@ impl EnginePlan {
         let walk_memory_units = to_units(machine.walk_memory_cycles());
         let topology = machine.topology;
         let threads_per_socket = (topology.threads_per_core * topology.cores_per_socket) as usize;
+        let data_route = [Serves::Load, Serves::Store, Serves::Fetch].map(serving);
+        let stream_units = machine.stream.map(|stream| (to_units(stream.cache_cycles), to_units(stream.memory_cycles)));
+        let memory_units = to_units(machine.memory.cycles);
+        let stalls = data_route.each_ref().map(|route| stalls(route, &caches, memory_units, stream_units));
         Ok(Self {
             format,
             address_mask: (1 << format.address_bits()) - 1,
@@ -95,14 +99,15 @@ impl EnginePlan {
             has_data_caches: !caches.is_empty(),
             stores_pass: serving(Serves::Store).iter().any(|&i| !caches[i].write_allocate),
             cache_order: ascending.clone(),
-            data_route: [Serves::Load, Serves::Store, Serves::Fetch].map(serving),
+            data_route,
             walk_units: walk_route.iter().map(|&i| caches[i].hit_units).chain([walk_memory_units]).collect(),
             walk_route,
-            stream_units: machine.stream.map(|stream| (to_units(stream.cache_cycles), to_units(stream.memory_cycles))),
+            stream_units,
+            stalls,
             stream_walk_units: machine.stream.and_then(|stream| stream.walk_cycles).map(to_units),
             caches,
             walks: walk_plan(setup)?,
-            memory_units: to_units(machine.memory.cycles),
+            memory_units,
             walk_memory_units,
             base_units: to_units(machine.walker.base_cycles),
             switch_units: to_units(machine.context_switch.cycles),
@@ -115,6 +120,19 @@ impl EnginePlan {
             routes,
         })
     }
+}
+
+/// By position in a route of data caches, memory last: what an access that is served there waits for beyond a hit in the
+/// first, without a stream and with one.
+fn stalls(route: &[usize], caches: &[CachePlan], memory_units: u64, stream_units: Option<(u64, u64)>) -> Vec<[u64; 2]> {
+    let units: Vec<u64> = route.iter().map(|&i| caches[i].hit_units).chain([memory_units]).collect();
+    let stall = |(position, &alone): (usize, &u64)| {
+        let streamed = stream_units.map_or(alone, |(from_cache, from_memory)| {
+            alone.min(if position < route.len() { from_cache } else { from_memory })
+        });
+        [alone, streamed].map(|served| served.saturating_sub(units[0]))
+    };
+    units.iter().enumerate().map(stall).collect()
 }
 
 /// log2 of the largest chunk: a tag has room for its pages.

@@ -241,19 +241,22 @@ impl Profile {
         let mut reader = self.spool.open().map_err(ProfileError::Spool)?;
         let Some(helper) = baked::helper(base, &mut reader, || !stop.load(Ordering::Relaxed)) else { return Ok(None) };
         let hours = HelperHours::new(&helper, &base.machine, &self.outcome, recorded);
-        let mut both = Vec::new();
-        for helper in [None, Some(&helper)] {
-            let reader = self.spool.open().map_err(ProfileError::Spool)?;
-            match rerun_baked(base.clone(), helper, reader, hours, stop) {
-                Ok((counts, RunEnd::Complete)) => both.push(counts),
-                Ok(_) => return Ok(None),
-                Err(e) => {
-                    notes.push(format!("baking is not modelled: {e}"));
-                    return Ok(None);
-                }
+        let [without, with] = [self.spool.open(), self.spool.open()].map(|reader| reader.map_err(ProfileError::Spool));
+        let (without, with) = (without?, with?);
+        let (without, with) = thread::scope(|scope| {
+            let without = scope.spawn(|| rerun_baked(base.clone(), None, without, hours, stop));
+            let with = rerun_baked(base.clone(), Some(&helper), with, hours, stop);
+            (join(without), with)
+        });
+        let (without, with) = match (without, with) {
+            (Ok((without, RunEnd::Complete)), Ok((with, RunEnd::Complete))) => (without, with),
+            (Err(e), _) | (_, Err(e)) => {
+                notes.push(format!("baking is not modelled: {e}"));
+                return Ok(None);
             }
-        }
-        let sides = (&both[0][..], &both[1][..]);
+            _ => return Ok(None),
+        };
+        let sides = (&without[..], &with[..]);
         let scope = scope_of((sides.0, hours.plan.is_some()), &self.outcome, false);
         Ok(compare(&baked::variant(base, sides), sides, scope))
     }

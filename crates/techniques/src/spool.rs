@@ -1,7 +1,8 @@
 //! A trace on its way, kept on disk for further model runs.
 
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
 
 use lookaside_trace::{Block, NativeReader, TraceInfo, TraceWriter};
 
@@ -12,6 +13,8 @@ const SPOOL_BYTES: u64 = 8 << 30;
 pub(crate) struct Spool {
     file: File,
     writer: Option<TraceWriter<File>>,
+    /// What of a block is kept.
+    kept: Block,
     /// Recorded accesses in it.
     accesses: u64,
     error: Option<String>,
@@ -24,23 +27,20 @@ impl Spool {
         // Instruction addresses and sizes change no count of a re-run.
         let info = TraceInfo { has_ip: false, ..info.clone() };
         let writer = TraceWriter::new(file.try_clone()?, &info).map_err(io::Error::other)?;
-        Ok(Self { file, writer: Some(writer), accesses: 0, error: None })
+        Ok(Self { file, writer: Some(writer), kept: Block::default(), accesses: 0, error: None })
     }
 
     /// Keeps a block.
     pub(crate) fn run(&mut self, block: &Block) {
         let Some(writer) = &mut self.writer else { return };
-        let slim = Block {
-            process: block.process,
-            thread: block.thread,
-            addr: block.addr.clone(),
-            kind: block.kind.clone(),
-            repeat: block.repeat.clone(),
-            events: block.events.clone(),
-            ..Block::default()
-        };
+        let kept = &mut self.kept;
+        (kept.process, kept.thread) = (block.process, block.thread);
+        kept.addr.clone_from(&block.addr);
+        kept.kind.clone_from(&block.kind);
+        kept.repeat.clone_from(&block.repeat);
+        kept.events.clone_from(&block.events);
         let full = writer.bytes() > SPOOL_BYTES;
-        match writer.write(&slim) {
+        match writer.write(kept) {
             Ok(()) if !full => self.accesses += block.len() as u64,
             Ok(()) => self.end(format!("it holds {} GiB", SPOOL_BYTES >> 30)),
             Err(e) => self.end(e.to_string()),
@@ -62,10 +62,25 @@ impl Spool {
         (self.accesses, self.error.clone())
     }
 
-    /// Reads what was kept from its beginning.
-    pub(crate) fn open(&mut self) -> io::Result<NativeReader<File>> {
-        self.file.rewind()?;
-        NativeReader::new(self.file.try_clone()?, "temporary file").map_err(io::Error::other)
+    /// Reads what was kept from its beginning. Several may read at a time.
+    pub(crate) fn open(&self) -> io::Result<NativeReader<SpooledBytes>> {
+        let bytes = SpooledBytes { file: self.file.try_clone()?, at: 0 };
+        NativeReader::new(bytes, "temporary file").map_err(io::Error::other)
+    }
+}
+
+/// The spool's file, read from a place of this reader's own: its descriptors share theirs.
+#[derive(Debug)]
+pub(crate) struct SpooledBytes {
+    file: File,
+    at: u64,
+}
+
+impl Read for SpooledBytes {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(into, self.at)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }
 

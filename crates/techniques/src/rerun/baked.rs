@@ -47,9 +47,9 @@ impl HelperHours {
         Self { plan: WindowPlan::short(recorded, counted, warming), before: counted, touches_before }
     }
 
-    /// The helper runs beside the access after so many that were let through.
-    fn are_now(&self, passed: u64) -> bool {
-        self.plan.is_none_or(|plan| plan.until_window(passed) <= self.before)
+    /// From the access after so many that were let through to the one beside which the helper runs; 0 where it does.
+    fn away(&self, passed: u64) -> u64 {
+        self.plan.map_or(0, |plan| plan.until_window(passed).saturating_sub(self.before))
     }
 }
 
@@ -78,8 +78,11 @@ pub fn rerun_baked(
             end = RunEnd::Stopped;
             break;
         }
-        for from in (0..block.len().max(1)).step_by(STEP) {
-            let until = block.len().min(from + STEP);
+        let mut from = 0;
+        loop {
+            let away = if baker.is_some() { hours.away(passed) } else { u64::MAX };
+            let most = if away == 0 { STEP } else { usize::try_from(away).unwrap_or(usize::MAX) };
+            let until = from + most.min(block.len() - from);
             cut(&block, from..until, &mut step);
             engine.run(&step);
             if !std::mem::replace(&mut begun, true) {
@@ -87,10 +90,14 @@ pub fn rerun_baked(
                 helper = baker.map(|baker| RunningHelper::new(baker, &machine, &mut engine)).transpose()?;
             }
             if let Some(helper) = &mut helper {
-                let ran = std::mem::replace(&mut runs, hours.are_now(passed));
+                let ran = std::mem::replace(&mut runs, away == 0);
                 catch_up(helper, &mut engine, (ran, runs), hours.touches_before);
             }
             passed += (until - from) as u64;
+            from = until;
+            if from == block.len() {
+                break;
+            }
         }
         if let Some(plan) = &hours.plan {
             tally.add(plan, &engine, &block);
@@ -141,11 +148,11 @@ mod tests {
         let plan = WindowPlan::new(16_000, 160, 100);
         assert!(plan.is_some());
         let hours = HelperHours { plan, before: 30, touches_before: 0 };
-        let expected = [(0, false), (69, false), (70, true), (99, true), (109, true), (110, false), (180, true)];
-        for (passed, runs) in expected {
-            assert_eq!(hours.are_now(passed), runs, "{passed}");
+        let expected = [(0, 70), (69, 1), (70, 0), (99, 0), (109, 0), (110, 70), (180, 0)];
+        for (passed, away) in expected {
+            assert_eq!(hours.away(passed), away, "{passed}");
         }
-        assert!(HelperHours { plan: None, ..hours }.are_now(0));
+        assert_eq!(HelperHours { plan: None, ..hours }.away(0), 0);
     }
 
     #[test]

@@ -174,7 +174,11 @@ proptest! {
             prop_assert_eq!(windowed.len(), recorded.len());
             let without_lines: Vec<Block> = windowed.into_iter().map(recorder::without_lines).collect();
             let (_, later) = run_engine(&setup, &without_lines)?;
-            let [later, seen] = [&later, &seen].map(|outcome| window::whatever_kind(outcome.clone(), filter.unified));
+            let [mut later, mut seen] =
+                [&later, &seen].map(|outcome| window::whatever_kind(outcome.clone(), filter.unified));
+            if visits.iter().any(|block| counts(&block)) {
+                [&mut later, &mut seen].into_iter().for_each(window::whatever_lock);
+            }
             prop_assert_eq!(later, seen, "left out later");
         }
         let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;

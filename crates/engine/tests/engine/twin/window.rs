@@ -142,3 +142,8 @@ pub fn whatever_kind(mut outcome: Outcome, unified: bool) -> Outcome {
     }
     outcome
 }
+
+/// Repeats that come as an event are never a locked entry's hits; credited to the access that they repeat, they may be.
+pub fn whatever_lock(outcome: &mut Outcome) {
+    outcome.tlbs.iter_mut().for_each(|tlb| tlb.locked_hits = 0);
+}
