@@ -177,8 +177,9 @@ impl Packer {
     fn shorts(&mut self, shorts: &[u16], plane: &mut Vec<u8>, out: &mut Vec<u8>) {
         let start = out.len();
         out.push(PAIRS);
-        plane.clear();
-        plane.extend(shorts.iter().flat_map(|v| v.to_le_bytes()));
+        // Not cleared: what was there need not be zeroed to be overwritten.
+        plane.resize(2 * shorts.len(), 0);
+        plane.as_chunks_mut().0.iter_mut().zip(shorts).for_each(|(pair, v)| *pair = v.to_le_bytes());
         self.plane(plane, out);
         if out.len() - start <= shorts.len() {
             return;
