@@ -1,9 +1,9 @@
 //! Records real programs as traces, and names the code that they ran.
 //!
 //! [`start`] runs a program under one of the recorders ([`RecorderBackend`]): Valgrind and QEMU see every access, the
-//! sampler sees where the program waits, and a program that [`recording_compiler`] built tells its own. The recording is a [`Source`](lookaside_trace::Source) that yields blocks
-//! **while the program runs**. [`Symbols`] names the recorded code addresses. [`plain_run`] tells where a program's
-//! memory lies when no recorder's memory is among it.
+//! sampler sees where the program waits, and a program that [`recording_compiler`] built tells its own. The recording
+//! is a [`Source`](lookaside_trace::Source) that yields blocks **while the program runs**. [`Symbols`] names the
+//! recorded code addresses. [`plain_run`] tells where a program's memory lies when no recorder's memory is among it.
 //!
 //! ```
 //! use lookaside_capture::{start, ChildEnd, RecordRequest, RecordTarget};

@@ -124,6 +124,31 @@ mod tests {
         assert_eq!(*reader.info(), TraceInfo { has_ip: false, ..info });
     }
 
+    /// A stored chunk is longer than a reader reads at once: each reader keeps its own place.
+    #[test]
+    fn several_read_it_at_a_time() {
+        let mut spool = Spool::new(&TraceInfo::default()).expect("a temporary file");
+        let written: Vec<Block> = (0..4)
+            .map(|n| {
+                let noise = |i: u64| (n << 40 | i).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                block(1, &(0..100_000).map(noise).collect::<Vec<_>>())
+            })
+            .collect();
+        written.iter().for_each(|block| spool.run(block));
+        spool.finish();
+        let mut readers = [(); 2].map(|()| spool.open().expect("a temporary file"));
+        let mut seen = [Vec::new(), Vec::new()];
+        let mut block = Block::default();
+        while seen[1].len() < 400_000 {
+            for (reader, seen) in readers.iter_mut().zip(&mut seen) {
+                assert!(reader.next_block(&mut block).expect("what was written"));
+                seen.extend_from_slice(&block.addr);
+            }
+        }
+        let all: Vec<u64> = written.iter().flat_map(|block| block.addr.iter().copied()).collect();
+        assert!(seen.iter().all(|seen| *seen == all));
+    }
+
     #[test]
     fn what_cannot_be_written_ends_it() {
         let mut spool = Spool::new(&TraceInfo::default()).expect("a temporary file");

@@ -141,33 +141,14 @@ fn page_of(addr: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_trace::TraceInfo;
+    use lookaside_trace::{MemorySource, TraceInfo};
     use lookaside_workloads::{Gups, PatternStream, BASE};
 
     use super::*;
 
-    /// Blocks from memory.
-    struct Blocks {
-        info: TraceInfo,
-        left: Vec<Block>,
-    }
-
-    impl Blocks {
-        fn new(blocks: Vec<Block>) -> Self {
-            Self { info: TraceInfo::default(), left: blocks }
-        }
-    }
-
-    impl Source for Blocks {
-        fn info(&self) -> &TraceInfo {
-            &self.info
-        }
-
-        fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-            let more = !self.left.is_empty();
-            *block = self.left.drain(..usize::from(more)).next().unwrap_or_default();
-            Ok(more)
-        }
+    /// These blocks, of a trace of every access.
+    fn source(blocks: Vec<Block>) -> MemorySource {
+        MemorySource::new(TraceInfo::default(), blocks)
     }
 
     #[test]
@@ -226,9 +207,14 @@ mod tests {
             ..Block::default()
         };
         let record = |repeat: &[u32], most: u64| {
-            let mut source = Blocks::new(vec![block(repeat), block(&[0])]);
+            let mut source = source(vec![block(repeat), block(&[0])]);
             let work = Work::record(&mut source, most, 1).expect("blocks");
-            (work.round.iter().map(|touch| touch.times).collect::<Vec<_>>(), work.accesses(), source.left.len())
+            let times: Vec<u32> = work.round.iter().map(|touch| touch.times).collect();
+            let mut left = 0;
+            while source.next_block(&mut Block::default()).expect("blocks") {
+                left += 1;
+            }
+            (times, work.accesses(), left)
         };
         // 3 + 1 + 5, and one more in the second block.
         for (most, times, blocks_left) in [(0, 0, 2), (8, 8, 1), (9, 9, 1), (10, 10, 0), (11, 10, 0)] {
@@ -248,7 +234,7 @@ mod tests {
             kind: vec![Load, Load, Load, Store, Store, Load],
             ..Block::default()
         };
-        let work = Work::record(&mut Blocks::new(vec![block]), u64::MAX, 7).expect("a block");
+        let work = Work::record(&mut source(vec![block]), u64::MAX, 7).expect("a block");
         let touch = |kind, addr, times| Touch { kind, addr, times };
         assert_eq!(work.round, [touch(Load, 0, 2), touch(Load, 64, 1), touch(Store, 100, 2), touch(Load, 0, 1)]);
         assert_eq!(work.warm_up(), Work { round: vec![touch(Load, 0, 1)], accesses: 1, accesses_per_ms: 7 });

@@ -3,7 +3,7 @@ use std::sync::atomic::AtomicBool;
 use lookaside_engine::{Cost, Engine, PagePolicy, ProcessRange, Side};
 use lookaside_machine::preset;
 use lookaside_stats::SplitMix64;
-use lookaside_trace::{Event, Kind, MapSource, TraceError};
+use lookaside_trace::{Event, Kind, MapSource, MemorySource};
 
 use super::*;
 use crate::bake::{ModelledBaker, TouchMethod};
@@ -13,27 +13,9 @@ use crate::{Remedy, RemedyKind};
 const BASE: u64 = 0x10_0000_0000;
 const MIB: u64 = 1 << 20;
 
-/// Blocks from memory.
-struct Blocks<'a>(TraceInfo, std::slice::Iter<'a, Block>);
-
-impl<'a> Blocks<'a> {
-    fn new(blocks: &'a [Block]) -> Self {
-        Self(TraceInfo::default(), blocks.iter())
-    }
-}
-
-impl Source for Blocks<'_> {
-    fn info(&self) -> &TraceInfo {
-        &self.0
-    }
-
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        match self.1.next() {
-            Some(next) => block.clone_from(next),
-            None => block.clear(),
-        }
-        Ok(!block.is_empty())
-    }
+/// These blocks, of a trace of every access.
+fn source(blocks: &[Block]) -> MemorySource {
+    MemorySource::new(TraceInfo::default(), blocks.to_vec())
 }
 
 /// A program in phases: each reads its part of the memory at random, some pages more often than others.
@@ -70,7 +52,7 @@ fn huge_pages(setup: &Setup) -> RemedyVariant {
 }
 
 fn row(setups: &[Setup; 2], blocks: &[Block], plan: Option<WindowPlan>) -> Remedy {
-    let ran = rerun(setups.to_vec(), Blocks::new(blocks), plan, &AtomicBool::new(false)).expect("good setups");
+    let ran = rerun(setups.to_vec(), source(blocks), plan, &AtomicBool::new(false)).expect("good setups");
     assert!(matches!(ran.end, RunEnd::Complete));
     let scope = RerunScope { is_sampled: ran.is_sampled, accesses_share: 1.0, approximate: false };
     compare(&huge_pages(&setups[1]), (&ran.counts[0], &ran.counts[1]), scope).expect("a cost")
@@ -218,7 +200,7 @@ const ALWAYS: HelperHours = HelperHours { plan: None, before: 0, touches_before:
 fn baked(setup: &Setup, blocks: &[Block], hours: HelperHours, bytes: Option<u64>) -> Vec<StretchCounts> {
     let baker = bytes.map(over_first);
     let never = AtomicBool::new(false);
-    let (counts, end) = rerun_baked(setup.clone(), baker.as_ref(), Blocks::new(blocks), hours, &never).expect("a run");
+    let (counts, end) = rerun_baked(setup.clone(), baker.as_ref(), source(blocks), hours, &never).expect("a run");
     assert!(matches!(end, RunEnd::Complete));
     counts
 }
@@ -229,7 +211,7 @@ fn with_no_helper_beside_it_the_run_is_the_plain_one() {
         let [setup, _] = setups(machine);
         let blocks = program(number as u64, 100_000);
         for plan in [None, WindowPlan::new(100_000, 20_000, 2000)] {
-            let plain = rerun(vec![setup.clone()], Blocks::new(&blocks), plan, &AtomicBool::new(false)).expect("a run");
+            let plain = rerun(vec![setup.clone()], source(&blocks), plan, &AtomicBool::new(false)).expect("a run");
             let hours = HelperHours { plan, before: 700, touches_before: 10 };
             assert_eq!(baked(&setup, &blocks, hours, None), plain.counts[0], "{machine} {number}");
         }
@@ -310,7 +292,7 @@ fn a_helper_runs_for_as_long_as_it_is_let() {
     let blocks = program(1, 10_000);
     let baker = over_first(MIB);
     let (counts, end) =
-        rerun_baked(setup, Some(&baker), Blocks::new(&blocks), ALWAYS, &AtomicBool::new(true)).expect("a run");
+        rerun_baked(setup, Some(&baker), source(&blocks), ALWAYS, &AtomicBool::new(true)).expect("a run");
     assert_eq!(counts, [StretchCounts::default()]);
     assert!(matches!(end, RunEnd::Stopped));
 }

@@ -13,7 +13,7 @@ use lookaside_techniques::hugepages::{check, Window};
 use lookaside_techniques::lock::exhaustive::sets;
 use lookaside_techniques::names::Unnamed;
 use lookaside_techniques::plan::{Plan as _, PlanError, Planner as _};
-use lookaside_trace::{Block, Event, Granularity, Kind, MapSource, TraceInfo};
+use lookaside_trace::{Block, Event, Granularity, Kind, MapSource, MemorySource, TraceInfo};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -294,16 +294,15 @@ fn what_cannot_be_planned_is_said() {
     for name in ["skylake", "neoverse-n1", "ryzen-5900x", "golden-cove"] {
         check(&preset(name).expect("a preset")).expect("it has them");
     }
-    let mut samples = twin::Blocks::default();
-    samples.info.sample_period_ns = 1000;
-    let refused = |source: &mut twin::Blocks, setup: &Setup| {
-        let found = lookaside_techniques::hugepages::profile::HugeProfile::record(source, setup, &mut |_| ());
+    let refused = |sample_period_ns, setup: &Setup| {
+        let mut nothing = MemorySource::new(TraceInfo { sample_period_ns, ..TraceInfo::default() }, vec![]);
+        let found = lookaside_techniques::hugepages::profile::HugeProfile::record(&mut nothing, setup, &mut |_| ());
         found.expect_err("refused").to_string()
     };
-    assert!(refused(&mut samples, &twin::small()).contains("samples, not every access"));
+    assert!(refused(1000, &twin::small()).contains("samples, not every access"));
     let mut huge = twin::small();
     huge.os.pages = lookaside_engine::PagePolicy::Thp;
-    assert!(refused(&mut twin::Blocks::default(), &huge).contains("base pages"));
+    assert!(refused(0, &huge).contains("base pages"));
     let stop = AtomicBool::new(true);
     let blocks = &fixed_programs(1)[0];
     let planner = HugePlanner::new(twin::small(), 1).expect("it has huge pages");

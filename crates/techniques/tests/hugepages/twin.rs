@@ -1,13 +1,13 @@
 //! A small machine, random programs, and the slow way to everything: a fresh engine run with all rows for each
 //! question.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use lookaside_engine::{Engine, Outcome, PagePolicy, ProcessRange, Setup};
 use lookaside_machine::{preset, PageSize};
 use lookaside_techniques::hugepages::profile::HugeProfile;
 use lookaside_techniques::hugepages::{Window, WINDOW_BYTES};
-use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
+use lookaside_trace::{Block, Event, Kind, MapSource, MemorySource, TraceInfo};
 use proptest::prelude::*;
 
 /// Where the memory of [`programs`] begins: half a window before a border.
@@ -28,26 +28,6 @@ pub fn small() -> Setup {
     ];
     let sets = sets.map(String::from);
     Setup::new(preset("skylake").and_then(|machine| machine.with_overrides(&sets)).expect("a preset"))
-}
-
-/// Blocks from memory.
-#[derive(Clone, Debug, Default)]
-pub struct Blocks {
-    pub info: TraceInfo,
-    pub blocks: VecDeque<Block>,
-}
-
-impl Source for Blocks {
-    fn info(&self) -> &TraceInfo {
-        &self.info
-    }
-
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        let next = self.blocks.pop_front();
-        let more = next.is_some();
-        *block = next.unwrap_or_default();
-        Ok(more)
-    }
 }
 
 /// Of two processes with the same map: a file, memory with [`WINDOWS`] windows and half a one at either end, a stack of
@@ -88,7 +68,7 @@ pub fn programs() -> impl Strategy<Value = Vec<Block>> {
 
 /// What planning needs.
 pub fn profile(setup: &Setup, blocks: &[Block]) -> HugeProfile {
-    let mut source = Blocks { info: TraceInfo::default(), blocks: blocks.iter().cloned().collect() };
+    let mut source = MemorySource::new(TraceInfo::default(), blocks.to_vec());
     HugeProfile::record(&mut source, setup, &mut |_| ()).expect("it runs")
 }
 

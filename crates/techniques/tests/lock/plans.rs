@@ -10,7 +10,7 @@ use lookaside_techniques::lock::select::{PageSelector, SearchLimits};
 use lookaside_techniques::lock::target::LockTarget;
 use lookaside_techniques::names::Unnamed;
 use lookaside_techniques::plan::{Plan as _, Planner as _};
-use lookaside_trace::{Block, Event, Kind, MapSource};
+use lookaside_trace::{Block, Event, Kind, MapSource, MemorySource, TraceInfo};
 use proptest::prelude::*;
 
 use crate::twin;
@@ -168,12 +168,11 @@ fn what_cannot_be_planned_is_said() {
     use lookaside_techniques::lock::profile::LockProfile;
 
     let mut setup = twin::small("random", 4);
-    let mut samples = twin::Blocks::default();
-    samples.info.sample_period_ns = 1;
-    let error = LockProfile::record(&mut samples, &setup, "main", &mut |_| ()).expect_err("samples");
+    let nothing = |sample_period_ns| MemorySource::new(TraceInfo { sample_period_ns, ..TraceInfo::default() }, vec![]);
+    let error = LockProfile::record(&mut nothing(1), &setup, "main", &mut |_| ()).expect_err("samples");
     assert!(error.to_string().contains("holds samples"));
     setup.os.pages = PagePolicy::Thp;
-    let error = LockProfile::record(&mut twin::Blocks::default(), &setup, "main", &mut |_| ()).expect_err("huge");
+    let error = LockProfile::record(&mut nothing(0), &setup, "main", &mut |_| ()).expect_err("huge");
     assert!(error.to_string().contains("base pages only"));
 }
 

@@ -1,12 +1,12 @@
 //! Small machines, random programs, and the slow way to everything: a fresh engine run with all rows for each question.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use lookaside_engine::{Engine, LockedPage, Outcome, Setup};
 use lookaside_machine::preset;
 use lookaside_techniques::lock::histogram::LockPage;
 use lookaside_techniques::lock::profile::LockProfile;
-use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
+use lookaside_trace::{Block, Event, Kind, MapSource, MemorySource, TraceInfo};
 use proptest::prelude::*;
 
 /// Where the pages of [`programs`] lie.
@@ -28,26 +28,6 @@ pub fn small(replacement: &str, lockable: u32) -> Setup {
         "cache.l2.size=2K".into(),
     ];
     Setup::new(preset("cortex-a9").and_then(|machine| machine.with_overrides(&sets)).expect("a preset"))
-}
-
-/// Blocks from memory.
-#[derive(Clone, Debug, Default)]
-pub struct Blocks {
-    pub info: TraceInfo,
-    pub blocks: VecDeque<Block>,
-}
-
-impl Source for Blocks {
-    fn info(&self) -> &TraceInfo {
-        &self.info
-    }
-
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        let next = self.blocks.pop_front();
-        let more = next.is_some();
-        *block = next.unwrap_or_default();
-        Ok(more)
-    }
 }
 
 /// Kind, address, repeats.
@@ -84,7 +64,7 @@ pub fn programs(pages: u64) -> impl Strategy<Value = Vec<Block>> {
 
 /// The histogram and what to try locks on.
 pub fn profile(setup: &Setup, blocks: &[Block]) -> LockProfile {
-    let mut source = Blocks { info: TraceInfo::default(), blocks: blocks.iter().cloned().collect() };
+    let mut source = MemorySource::new(TraceInfo::default(), blocks.to_vec());
     LockProfile::record(&mut source, setup, "main", &mut |_| ()).expect("it runs")
 }
 

@@ -74,10 +74,7 @@ impl FrameHeader {
             return Err("checksum of a frame's header differs");
         }
         if !(OLDEST_VERSION..=VERSION).contains(&b[9]) {
-            return Err(
-                "written in a version of the format that this program can't read (it reads 2 and 3); record it \
-                        again",
-            );
+            return Err("written in another version of the format than 2 and 3; record it again");
         }
         let kind = match b[8] {
             1 => FrameKind::Info,
@@ -170,7 +167,7 @@ mod tests {
         };
         assert_eq!([2, 3].map(of_version), [Ok(fields); 2]);
         for version in [0, 1, 4, 255] {
-            assert!(of_version(version).is_err_and(|why| why.contains("it reads 2 and 3")));
+            assert!(of_version(version).is_err_and(|why| why.contains("than 2 and 3")));
         }
     }
 
