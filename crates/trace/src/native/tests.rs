@@ -322,6 +322,28 @@ fn each_way_of_writing_is_chosen() {
     assert!(!way(&block(1000, 4, |i, s| (0, i as u64, s.next_u64() as u32))).table_repeats);
 }
 
+/// Of pages anywhere in 2^16 beside instructions that stay, values have two bytes: their own low bits are left out, though
+/// the instructions' addresses are odd.
+#[test]
+fn what_moves_is_written_in_units_of_its_own() {
+    let n = 30_000;
+    let pages = block(n, 2, |i, s| match i % 3 {
+        0 => (0, 1 << 50 | s.below(1 << 16) << 12, 0),
+        place => (place as u64, 0x40_1001 + place as u64 * 4, 0),
+    });
+    for mode in [mode::MOVING_BASE, mode::MOVING_ENTRY] {
+        let mut encoder = ChunkEncoder::new().unwrap();
+        encoder.stay(AccessEncoding { mode, split: Split::Site, table_repeats: false });
+        encoder.enter(1, 2, true);
+        encoder.accesses_of(&pages, 0, n);
+        let mut payload = Vec::new();
+        encoder.finish(&mut payload);
+        // A distance between two has one bit more than either.
+        let most = if mode == mode::MOVING_BASE { 2 } else { 3 } * n / 3;
+        assert!(payload.len() < most + 200, "{mode}: {}", payload.len());
+    }
+}
+
 #[test]
 fn a_way_is_kept_for_sixteen_chunks() {
     let mut encoder = ChunkEncoder::new().unwrap();
