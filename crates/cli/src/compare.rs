@@ -9,7 +9,7 @@ use lookaside_runtime::compare::{ComparisonPlan, HelperTotals, Metric, Preloaded
 use lookaside_runtime::hugepages::PlanFinder;
 use lookaside_views::comparison::view;
 use lookaside_views::json;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::args::compare::CompareArgs;
 use crate::clock_sampler::ClockSampler;
