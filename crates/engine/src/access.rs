@@ -4,7 +4,7 @@ use lookaside_trace::Kind;
 
 use crate::classes::SIDE_OF;
 use crate::context::{Access, AccessContext, WalkCost, WalkRequest, KERNEL};
-use crate::hardware::serve;
+use crate::data_cache::serve;
 use crate::os::to_cycles;
 use crate::rows::RowCost;
 use crate::space::physical;

@@ -123,13 +123,17 @@ impl Assoc {
     /// Finds the key and touches it, or fills it.
     #[inline(always)]
     pub(crate) fn access_or_fill(&mut self, set: usize, key: u64) -> LookupResult {
+        self.access_or_replace(set, key).0
+    }
+
+    /// [`Self::access_or_fill`], and the key that was thrown out.
+    #[inline(always)]
+    pub(crate) fn access_or_replace(&mut self, set: usize, key: u64) -> (LookupResult, u64) {
         if self.access(set, key) {
-            LookupResult::Hit
-        } else if self.fill(set, key).1 == EMPTY_KEY {
-            LookupResult::New
-        } else {
-            LookupResult::Evicted
+            return (LookupResult::Hit, EMPTY_KEY);
         }
+        let (_, old) = self.fill(set, key);
+        (if old == EMPTY_KEY { LookupResult::New } else { LookupResult::Evicted }, old)
     }
 
     /// Fills the key, which is not there: its slot, and the key thrown out ([`EMPTY_KEY`] = none).
@@ -189,6 +193,11 @@ impl Assoc {
             }
         }
         count
+    }
+
+    /// Invalidates a key: was it there?
+    pub(crate) fn remove(&mut self, set: usize, key: u64) -> bool {
+        self.find(set, key).map(|slot| self.invalidate_slot(slot)).is_some()
     }
 
     fn invalidate_slot(&mut self, slot: usize) {

@@ -7,6 +7,7 @@ use lookaside_trace::{Block, Kind};
 use crate::batch_tally::BatchTally;
 use crate::classes::{BASE, CLASSES};
 use crate::context::WalkCost;
+use crate::data_cache::NO_LINE;
 use crate::lookup::SimdLevel;
 use crate::routing::tlb_route;
 use crate::row_groups::{GroupStarts, MAX_ROWS};
@@ -168,6 +169,8 @@ impl Default for BatchWalks {
 pub(crate) struct CacheRequests {
     pub(crate) len: usize,
     pub(crate) physical: [u64; MAX_KEYS],
+    /// The line that the cache asked last threw out for it, where it hands that on.
+    pub(crate) thrown_out: [u64; MAX_KEYS],
     /// Route through the data caches, and the one that it is at.
     pub(crate) route: [u8; MAX_KEYS],
     pub(crate) next: [u8; MAX_KEYS],
@@ -175,7 +178,13 @@ pub(crate) struct CacheRequests {
 
 impl Default for CacheRequests {
     fn default() -> Self {
-        Self { len: 0, physical: [0; MAX_KEYS], route: [0; MAX_KEYS], next: [0; MAX_KEYS] }
+        Self {
+            len: 0,
+            physical: [0; MAX_KEYS],
+            thrown_out: [NO_LINE; MAX_KEYS],
+            route: [0; MAX_KEYS],
+            next: [0; MAX_KEYS],
+        }
     }
 }
 

@@ -205,9 +205,18 @@ impl Engine {
 #[inline(always)]
 fn name(batch: &mut Batch, n: usize, arrays: &[WayArray; CLASSES], set_of: impl Fn(u64) -> u32) {
     let has_huge = batch.has_huge();
-    let Batch { lists: KeyLists { items, sets, words, .. }, addr, tags, route, .. } = batch;
-    let keys = items[..n].iter().zip(sets).zip(words);
+    let Batch { lists: KeyLists { items, sets, words, .. }, addr, tags, route, len, .. } = batch;
     let by_class = arrays.each_ref().map(|array| (array.layout, array.name % 4));
+    if n == *len && !has_huge {
+        // All items, one after the other: done in vectors.
+        let (layout, name) = by_class[BASE];
+        for ((addr, tags), (set, word)) in addr[..n].iter().zip(&tags[..n]).zip(sets.iter_mut().zip(words)) {
+            *word = layout.tag(tags[name], *addr);
+            *set = set_of(addr >> layout.set_shift);
+        }
+        return;
+    }
+    let keys = items[..n].iter().zip(sets).zip(words);
     let name = |item: u16, class: usize, set: &mut u32, word: &mut u32| {
         let item = usize::from(item) % MAX_ITEMS;
         let (layout, name) = by_class[class];

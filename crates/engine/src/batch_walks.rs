@@ -2,14 +2,14 @@
 
 use lookaside_machine::Stage;
 
-use crate::batch::{Batch, BatchWalks, KeyLists};
+use crate::batch::{Batch, BatchWalks, CacheRequests, KeyLists};
 use crate::chunks::SCATTERED;
 use crate::classes::{BASE, SIDES, SIDE_OF};
 use crate::context::{AccessContext, WalkRequest};
+use crate::data_cache::{is_in_a_peer, serve, CacheInstance, LineLayout};
 use crate::engine::Engine;
-use crate::hardware::{serve, LineLayout};
 use crate::lookup::LookupKeys;
-use crate::plan::WalkPlan;
+use crate::plan::{FillRule, WalkPlan};
 use crate::routing::{kind_and_class, side_and_class, walk_cache_route, WALKS_THROUGH_CACHES};
 use crate::rows::RowCost;
 use crate::set_index::SetIndex;
@@ -70,6 +70,16 @@ impl Engine {
             let KeyLists { items, sets, words, seconds, missed, .. } = &mut batch.lists;
             let n = order.items_at(batch.simd, stage as u8, &requests.next[..requests.len], items);
             if n == 0 {
+                continue;
+            }
+            let fill = plan.caches[number].fill;
+            if fill != FillRule::Misses {
+                let slot_of = |number: usize| context.routing.caches[number];
+                let own = if let FillRule::VictimsOf(feeder) = fill { slot_of(feeder) } else { usize::MAX };
+                let slots = (slot_of(number), own);
+                let missed = access_one_by_one(&mut self.hardware.caches, slots, &items[..n], requests, missed);
+                let which = (&*items, missed);
+                order.advance(stage as u8, which, &requests.route, &mut requests.next, &mut batch.tally.cache);
                 continue;
             }
             let cache = &mut self.hardware.caches[context.routing.caches[number]];
@@ -272,6 +282,32 @@ impl Engine {
             first => first + (va & ((1 << context.plan.chunk_shift) - 1)),
         }
     }
+}
+
+/// Requests ahead whose set is fetched.
+const AHEAD: usize = 8;
+
+/// Asks a cache that hands on what it throws out, or is filled by that, for some requests in turn. `own`: the slot of the
+/// one that hands on to it. The places in the list of those that it had not.
+fn access_one_by_one<'a>(
+    caches: &mut [CacheInstance],
+    (slot, own): (usize, usize),
+    items: &[u16],
+    requests: &mut CacheRequests,
+    missed: &'a mut [u16],
+) -> &'a [u16] {
+    let mut n = 0;
+    for (k, &item) in items.iter().enumerate() {
+        if let Some(&item) = items.get(k + AHEAD) {
+            caches[slot].prefetch(requests.physical[usize::from(item)]);
+        }
+        let item = usize::from(item);
+        let physical = requests.physical[item];
+        let was_there = caches[slot].access(physical, false, &mut requests.thrown_out[item]);
+        missed[n] = k as u16;
+        n += usize::from(!was_there && !is_in_a_peer(caches, slot, own, physical));
+    }
+    &missed[..n]
 }
 
 /// Sets and keys of the lines that some requests ask for.

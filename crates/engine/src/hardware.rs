@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use lookaside_machine::{SharedBy, Stage};
-use lookaside_trace::Kind;
 
+use crate::data_cache::CacheInstance;
 use crate::fasthash::{FastMap, FastSet};
-use crate::lookup::LookupResult;
-use crate::os::{generator, Structure, PHYSICAL_BITS};
-use crate::plan::EnginePlan;
+use crate::os::{generator, Structure};
+use crate::plan::{EnginePlan, FillRule};
 use crate::routing::Routing;
-use crate::set_index::SetIndex;
 use crate::store::KeyStore;
 use crate::tags::Tags;
 use crate::tlb::TlbInstance;
@@ -36,34 +34,6 @@ pub(crate) struct WalkCacheInstance {
     set_mask: u64,
 }
 
-/// One data cache instance.
-#[derive(Debug)]
-pub(crate) struct CacheInstance {
-    /// Its number in the machine file.
-    number: usize,
-    write_allocate: bool,
-    pub(crate) store: KeyStore,
-    pub(crate) layout: LineLayout,
-}
-
-/// How set and key of a line come from an address.
-#[derive(Clone, Debug)]
-pub(crate) struct LineLayout {
-    line_shift: u32,
-    pub(crate) index: SetIndex,
-    /// Low bits of a line's number that its set says already.
-    key_shift: u32,
-}
-
-impl LineLayout {
-    /// The set, by this index of a line's number, and the key of the line of this address.
-    #[inline(always)]
-    pub(crate) fn key_by(&self, set_of: impl Fn(u64) -> u32, physical: u64) -> (u32, u64) {
-        let line = physical >> self.line_shift;
-        (set_of(line), line >> self.key_shift)
-    }
-}
-
 impl WalkCacheInstance {
     /// The set of an entry's prefix.
     #[inline(always)]
@@ -82,30 +52,6 @@ impl WalkCacheInstance {
     pub(crate) fn fill(&mut self, prefix: u64, key: u64) {
         self.store.access_or_fill(self.set_of(prefix), key);
     }
-}
-
-impl CacheInstance {
-    /// Is the line of this address there? Touches it if so, else fills it, if the cache does that on such an access.
-    #[inline(always)]
-    pub(crate) fn access(&mut self, physical: u64, is_store: bool) -> bool {
-        let (set, key) = self.layout.key_by(|line| self.layout.index.set_of(line) as u32, physical);
-        if is_store && !self.write_allocate {
-            return self.store.access(set as usize, key);
-        }
-        self.store.access_or_fill(set as usize, key) == LookupResult::Hit
-    }
-}
-
-/// Asks the data caches of a route in turn for a byte's line, for an access of this kind; fills those that had it not
-/// and are filled by such. The server's position in the route; its length = memory.
-#[inline(always)]
-pub(crate) fn serve(caches: &mut [CacheInstance], route: &[usize], kind: usize, physical: u64) -> usize {
-    for (position, &slot) in route.iter().enumerate() {
-        if caches[slot].access(physical, kind == Kind::Store as usize) {
-            return position;
-        }
-    }
-    route.len()
 }
 
 impl Hardware {
@@ -155,17 +101,14 @@ impl Hardware {
             let slot = self.made_or_next(Structure::Cache, number, instance, self.caches.len());
             if slot == self.caches.len() {
                 let rng = generator(self.seed, Structure::Cache, number, instance);
-                let set_bits = match cache.index {
-                    SetIndex::Low { .. } => cache.shape.sets.trailing_zeros(),
-                    _ => 0,
-                };
-                // One more: no key is all ones.
-                let store = KeyStore::new(cache.shape, PHYSICAL_BITS - cache.line_shift - set_bits + 1, rng);
-                let key_shift = if matches!(store, KeyStore::Any(_)) { 0 } else { set_bits };
-                let layout = LineLayout { line_shift: cache.line_shift, index: cache.index.clone(), key_shift };
-                self.caches.push(CacheInstance { number, write_allocate: cache.write_allocate, store, layout });
+                self.caches.push(CacheInstance::new(number, cache, rng));
             }
             caches.push(slot);
+        }
+        for (number, cache) in plan.caches.iter().enumerate() {
+            if let FillRule::VictimsOf(feeder) = cache.fill {
+                self.caches[caches[number]].add_feeder(caches[feeder]);
+            }
         }
         let routing = Arc::new(Routing::new(plan, tlbs, walk_caches, caches));
         self.routing[hw] = Some(Arc::clone(&routing));

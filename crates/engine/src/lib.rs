@@ -42,6 +42,7 @@ mod classes;
 mod context;
 mod counts;
 pub mod curve;
+mod data_cache;
 mod directories;
 mod directory_walk;
 mod engine;

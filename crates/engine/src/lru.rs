@@ -254,6 +254,47 @@ impl LruSets {
         }
     }
 
+    /// The words of a set's last way, which the next fill throws out.
+    #[inline(always)]
+    pub(crate) fn oldest(&self, set: usize) -> [u32; 2] {
+        let last = self.shape.last_way;
+        [self.word(0, set, last), if self.shape.planes == 2 { self.word(1, set, last) } else { 0 }]
+    }
+
+    /// Invalidates a key, by tag and (in sets that have them) second word: was it there?
+    pub(crate) fn remove(&mut self, set: usize, tag: u32, second: u32) -> bool {
+        let Some(position) = self.position_of(set, tag, second) else { return false };
+        for plane in 0..self.shape.planes {
+            let lanes = self.plane_mut(plane, set);
+            // One more than the most ways, to be moved to the end of the set.
+            let mut words = [EMPTY_TAG; MAX_WAYS + 1];
+            for (words, lanes) in words.chunks_exact_mut(LANES).zip(lanes.iter()) {
+                words.copy_from_slice(&lanes.to_array());
+            }
+            words.copy_within(position as usize + 1.., position as usize);
+            for (words, lanes) in words.chunks_exact(LANES).zip(lanes.iter_mut()) {
+                *lanes = Lanes::new(std::array::from_fn(|lane| words[lane]));
+            }
+        }
+        true
+    }
+
+    /// Is a key there, by tag and (in sets that have them) second word? Changes nothing.
+    pub(crate) fn holds(&self, set: usize, tag: u32, second: u32) -> bool {
+        self.position_of(set, tag, second).is_some()
+    }
+
+    fn position_of(&self, set: usize, tag: u32, second: u32) -> Option<u32> {
+        let is_wide = self.shape.planes == 2;
+        self.position(set, tag, |sets, position| !is_wide || sets.word(1, set, position) == second)
+    }
+
+    /// Brings a set that will be asked soon nearer to the processor; changes nothing.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, set: usize) {
+        prefetch(self.lanes(), self.shape.planes * set * self.shape.stride);
+    }
+
     /// Calls `keep` with tag and second word (0 in sets without) of each valid way, set by set and the most recent
     /// first, and puts in its place the tag that it answers; `None` = invalid from now on. How many became so.
     pub(crate) fn update(&mut self, mut keep: impl FnMut(u32, u32) -> Option<u32>) -> u64 {

@@ -164,6 +164,18 @@ pub(crate) struct CachePlan {
     pub(crate) hit_units: u64,
     pub(crate) shared_by: SharedBy,
     pub(crate) write_allocate: bool,
+    pub(crate) fill: FillRule,
+}
+
+/// What an access does to a data cache that it asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FillRule {
+    /// A line asked for in vain comes in.
+    Misses,
+    /// The same, and the cache asked next gets what goes out.
+    MissesAndHandsOn,
+    /// What the cache of this number, asked before, throws out comes in, and a line that is found goes out.
+    VictimsOf(usize),
 }
 
 impl EnginePlan {

@@ -1,12 +1,14 @@
 //! Makes an [`EnginePlan`] from a setup: checks it, and makes every choice that does not change during the run.
 
-use lookaside_machine::{Machine, PageSize, Serves, Stage, TableLevel, Tag};
+use lookaside_machine::{FilledBy, Machine, PageSize, Serves, Stage, TableLevel, Tag};
 
 use crate::assoc::ArrayShape;
 use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE};
 use crate::directories::Directories;
 use crate::os::{to_units, PhysicalMemory};
-use crate::plan::{CachePlan, EnginePlan, HostPlan, Route, RouteLevel, TlbPlan, WalkCachePlan, MAX_WALK_STEPS};
+use crate::plan::{
+    CachePlan, EnginePlan, FillRule, HostPlan, Route, RouteLevel, TlbPlan, WalkCachePlan, MAX_WALK_STEPS,
+};
 use crate::plan_check::{frames, huge_page, locks, walk_plan};
 use crate::set_index::SetIndex;
 use crate::{Setup, SetupError};
@@ -54,11 +56,19 @@ impl EnginePlan {
             .map(|level| guest.iter().copied().filter(|&i| walk_caches[i].table_level == level.level).collect())
             .collect();
 
-        let caches: Vec<CachePlan> = machine.caches.iter().map(CachePlan::new).collect();
+        let mut caches: Vec<CachePlan> = machine.caches.iter().map(CachePlan::new).collect();
         let mut ascending: Vec<usize> = (0..caches.len()).collect();
         ascending.sort_by_key(|&i| machine.caches[i].level);
         let serving =
             |kind| ascending.iter().copied().filter(|&i| machine.caches[i].serves.contains(&kind)).collect::<Vec<_>>();
+        for (i, cache) in machine.caches.iter().enumerate().filter(|(_, cache)| cache.filled_by == FilledBy::Victims) {
+            // `check` has seen that it is the same for all kinds.
+            let route = serving(cache.serves[0]);
+            let before = route.iter().take_while(|&&other| other != i).last();
+            if let Some(&before) = before {
+                (caches[before].fill, caches[i].fill) = (FillRule::MissesAndHandsOn, FillRule::VictimsOf(before));
+            }
+        }
         let mut walk_route = serving(Serves::Load);
         walk_route.retain(|&i| machine.caches[i].level >= machine.walker.first_cache_level);
 
@@ -242,6 +252,7 @@ impl CachePlan {
             hit_units: to_units(cache.hit_cycles),
             shared_by: cache.shared_by,
             write_allocate: cache.write_allocate,
+            fill: FillRule::Misses,
         }
     }
 }

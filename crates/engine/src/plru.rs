@@ -89,19 +89,36 @@ impl TreeSets {
     /// Is the tag there? Touches it if so, else fills it.
     #[inline]
     pub(crate) fn access_or_fill(&mut self, set: usize, tag: u32) -> LookupResult {
+        self.access_or_replace(set, tag).0
+    }
+
+    /// [`Self::access_or_fill`], and the tag that was thrown out.
+    #[inline(always)]
+    pub(crate) fn access_or_replace(&mut self, set: usize, tag: u32) -> (LookupResult, u32) {
         if self.access(set, tag) {
-            return LookupResult::Hit;
+            return (LookupResult::Hit, EMPTY_TAG);
         }
         let invalid = self.bearing(set, EMPTY_TAG);
         let victim = u32::from(self.tree.victims[usize::from(self.bits[set])]);
         let way = (if invalid == 0 { victim } else { invalid }).trailing_zeros() as usize;
+        let old = self.tags[set][way / LANES].to_array()[way % LANES];
         self.put(set, way, tag);
         self.bits[set] = self.tree.touched(self.bits[set], way);
-        if invalid == 0 {
-            LookupResult::Evicted
-        } else {
-            LookupResult::New
+        (if invalid == 0 { LookupResult::Evicted } else { LookupResult::New }, old)
+    }
+
+    /// Is the tag there? Changes nothing.
+    pub(crate) fn holds(&self, set: usize, tag: u32) -> bool {
+        self.bearing(set, tag) != 0
+    }
+
+    /// Invalidates a tag: was it there?
+    pub(crate) fn remove(&mut self, set: usize, tag: u32) -> bool {
+        let found = self.bearing(set, tag);
+        if found != 0 {
+            self.put(set, found.trailing_zeros() as usize, EMPTY_TAG);
         }
+        found != 0
     }
 
     fn put(&mut self, set: usize, way: usize, tag: u32) {

@@ -8,6 +8,7 @@ use crate::assoc::{ArrayShape, Assoc, EMPTY_KEY};
 use crate::lookup::{one_by_one, LookupCounts, LookupKeys, LookupResult, SimdLevel};
 use crate::lru::{LruSets, MAX_WAYS};
 use crate::plru::{self, TreeSets};
+use crate::prefetch::prefetch;
 
 /// Keys ahead whose set is fetched.
 const AHEAD: usize = 8;
@@ -59,6 +60,48 @@ impl KeyStore {
             Self::Wide(sets) => sets.access_or_fill_wide(set, key as u32, (key >> 32) as u32),
             Self::Tree(sets) => sets.access_or_fill(set, key as u32),
             Self::Any(assoc) => assoc.access_or_fill(set, key),
+        }
+    }
+
+    /// [`Self::access_or_fill`], and the key that was thrown out if one was.
+    pub(crate) fn access_or_replace(&mut self, set: usize, key: u64) -> (LookupResult, u64) {
+        match self {
+            Self::Narrow(sets) | Self::Wide(sets) => {
+                let [low, high] = sets.oldest(set);
+                (self.access_or_fill(set, key), wide(low, high))
+            }
+            Self::Tree(sets) => {
+                let (result, old) = sets.access_or_replace(set, key as u32);
+                (result, old.into())
+            }
+            Self::Any(assoc) => assoc.access_or_replace(set, key),
+        }
+    }
+
+    /// Is this key there? Changes nothing.
+    pub(crate) fn holds(&self, set: usize, key: u64) -> bool {
+        match self {
+            Self::Narrow(sets) | Self::Wide(sets) => sets.holds(set, key as u32, (key >> 32) as u32),
+            Self::Tree(sets) => sets.holds(set, key as u32),
+            Self::Any(assoc) => assoc.find(set, key).is_some(),
+        }
+    }
+
+    /// Invalidates a key: was it there?
+    pub(crate) fn remove(&mut self, set: usize, key: u64) -> bool {
+        match self {
+            Self::Narrow(sets) | Self::Wide(sets) => sets.remove(set, key as u32, (key >> 32) as u32),
+            Self::Tree(sets) => sets.remove(set, key as u32),
+            Self::Any(assoc) => assoc.remove(set, key),
+        }
+    }
+
+    /// Brings a set that will be asked soon nearer to the processor; changes nothing.
+    pub(crate) fn prefetch(&self, set: usize) {
+        match self {
+            Self::Narrow(sets) | Self::Wide(sets) => sets.prefetch(set),
+            Self::Tree(sets) => prefetch(&sets.tags, set),
+            Self::Any(assoc) => assoc.prefetch(set),
         }
     }
 
@@ -117,4 +160,50 @@ impl KeyStore {
 
 fn wide(low: u32, high: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn keys(store: &KeyStore) -> Vec<u64> {
+        let mut all = Vec::new();
+        store.for_each(|key| all.push(key));
+        all.sort_unstable();
+        all
+    }
+
+    proptest! {
+        /// Of two sets and few keys, whose upper halves differ too where there is room for them.
+        #[test]
+        fn every_form_throws_out_and_removes_the_same_keys(
+            (ways, is_tree, bits) in (1..=MAX_WAYS, any::<bool>(), prop_oneof![Just(32u32), Just(64)]),
+            steps in vec((0..2usize, 0..80u64, 0..4u8), 0..400),
+        ) {
+            let (ways, bits) = if is_tree { (1 << (ways % 4), 32) } else { (ways, bits) };
+            let replacement = if is_tree { Replacement::TreePlru } else { Replacement::Lru };
+            let shape = ArrayShape { sets: 2, ways, replacement, repeated_keys: false };
+            let mut fast = KeyStore::new(shape, bits, SplitMix64::new(0));
+            let mut slow = KeyStore::Any(Assoc::new(shape, SplitMix64::new(0)));
+            prop_assert!(!matches!(fast, KeyStore::Any(_)));
+            for (set, number, step) in steps {
+                let key = if bits > 32 { number % 3 << 40 | number / 3 } else { number } << 1 | set as u64;
+                prop_assert_eq!(fast.holds(set, key), slow.holds(set, key));
+                if step == 0 {
+                    prop_assert_eq!(fast.remove(set, key), slow.remove(set, key));
+                } else {
+                    let ((result, old), (expected, expected_old)) =
+                        (fast.access_or_replace(set, key), slow.access_or_replace(set, key));
+                    prop_assert_eq!(result, expected);
+                    if result == LookupResult::Evicted {
+                        prop_assert_eq!(old, expected_old);
+                    }
+                }
+                prop_assert_eq!(keys(&fast), keys(&slow));
+            }
+        }
+    }
 }

@@ -266,6 +266,7 @@ mod tests {
                 index: Default::default(),
                 replacement: if lru { Replacement::Lru } else { Replacement::Fifo },
                 write_allocate,
+                filled_by: Default::default(),
                 hit_cycles: 1.0,
                 shared_by: SharedBy::Core,
             };

@@ -5,8 +5,9 @@ use lookaside_trace::Kind;
 
 use crate::context::{WalkCost, WalkRequest};
 use crate::counts::EngineCounts;
+use crate::data_cache::serve;
 use crate::directory_walk::{fill_directory, look_up_directory};
-use crate::hardware::{serve, Hardware};
+use crate::hardware::Hardware;
 use crate::os::{entry_prefix, HOST_SPACE};
 use crate::plan::{EnginePlan, HostPlan, WalkPlan};
 use crate::table_memo::TableMemo;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::check_cache_order::check_order;
 use crate::check_timing::check_timing;
 use crate::toml_word::word;
 use crate::tree::MAX_UNEVEN_TREE_WAYS;
@@ -61,12 +62,7 @@ pub(crate) fn check(machine: &Machine) -> CheckResult {
     }
     for (i, array) in machine.caches.iter().enumerate() {
         cache(array, &format!("cache[{i}]"))?;
-        if array.replacement == Replacement::Srrip && !is_behind_others(machine, i) {
-            let only =
-                "srrip is for caches alone whose accesses all ask, and fill, another cache before: traces leave \
-                        out what hits the same line again at once, which makes a difference to it";
-            return fault(format!("cache[{i}].replacement"), only);
-        }
+        check_order(machine, i)?;
     }
     levels("tlb", machine.tlbs.iter().map(|t| t.level))?;
     levels("cache", machine.caches.iter().map(|c| c.level))?;
@@ -290,17 +286,6 @@ fn cache(cache: &Cache, at: &str) -> CheckResult {
     let number_bits = PHYSICAL_BITS - cache.line_bytes.trailing_zeros();
     masks(&cache.index, sets, (number_bits, "a line number"), format!("{at}.index"))?;
     cost(&format!("{at}.hit_cycles"), cache.hit_cycles)
-}
-
-/// Does each access that a cache serves ask one before, which has the line from then on?
-fn is_behind_others(machine: &Machine, number: usize) -> bool {
-    let place = |i: usize| (machine.caches[i].level, i);
-    machine.caches[number].serves.iter().all(|kind| {
-        (0..machine.caches.len()).filter(|&i| place(i) < place(number)).any(|i| {
-            let before = &machine.caches[i];
-            before.serves.contains(kind) && (*kind != Serves::Store || before.write_allocate)
-        })
-    })
 }
 
 fn serves(kinds: &[Serves], at: &str) -> CheckResult {

@@ -10,6 +10,7 @@
 //! ```
 
 mod check;
+mod check_cache_order;
 mod check_timing;
 mod cpu;
 mod defaults;

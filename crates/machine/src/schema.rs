@@ -293,6 +293,24 @@ pub enum Replacement {
     Srrip,
 }
 
+/// What fills a data cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilledBy {
+    /// The lines that it is asked for in vain.
+    #[default]
+    Misses,
+    /// The lines that the cache before it throws out. A hit moves the line to the caches before (an exclusive or victim
+    /// cache: AMD's L3, those of Intel's servers since Skylake).
+    Victims,
+}
+
+impl FilledBy {
+    pub(crate) fn is_misses(&self) -> bool {
+        *self == Self::Misses
+    }
+}
+
 /// What an entry is tagged with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -396,6 +414,9 @@ pub struct Cache {
     /// on to the next level.
     #[serde(default = "crate::defaults::yes", skip_serializing_if = "crate::defaults::is_yes")]
     pub write_allocate: bool,
+    /// What comes in: the lines asked for, or those that the cache before throws out.
+    #[serde(default, skip_serializing_if = "FilledBy::is_misses")]
+    pub filled_by: FilledBy,
     /// Load-to-use cycles of a hit here, in all (not added to the level above).
     pub hit_cycles: f64,
     /// Who shares one.

@@ -137,3 +137,50 @@ fn uniform_random_pages_hit_entries_over_pages() {
     assert_eq!(outcome.data.cost.walk_cycles, 0.0);
     assert_eq!(outcome.pages_touched.iter().map(|p| p.1).sum::<u64>(), u64::from(pages));
 }
+
+/// Two caches of one set, of two lines and of one, the first for each core; the second is as `filled_by` says. No walks. Which
+/// of the two caches, or memory (2), serves the lines that threads ask for, each on a core of its own.
+fn served_by(filled_by: &str, asked: &[(u32, u64)]) -> Vec<usize> {
+    let cache = |name: &str, level: u32, lines: u32, rest: &str| {
+        format!(
+            "[[cache]]\nname = \"{name}\"\nlevel = {level}\nserves = [\"load\"]\nsize = {:?}\nways = \"full\"\n\
+             hit_cycles = {level}.0\n{rest}\n",
+            (64 * lines).to_string()
+        )
+    };
+    let second = cache("second", 2, 1, &format!("shared_by = \"socket\"\nfilled_by = {filled_by:?}"));
+    let mut machine = machine("x86-64-4level", 4, &format!("{}{second}", cache("first", 1, 2, "")));
+    machine.topology.cores_per_socket = 2;
+    let mut setup = Setup::new(machine);
+    setup.walks = WalkModel::CountOnly;
+    let mut engine = Engine::new(setup).expect("a good setup");
+    let mut servers = Vec::new();
+    for &(thread, line) in asked {
+        let block = Block { thread, ..block([line * 64]) };
+        engine.run_traced(&block, &mut |result| servers.push(result.data_server.unwrap_or(2)));
+    }
+    servers
+}
+
+#[test]
+fn a_cache_of_victims_holds_what_the_one_before_throws_out_and_no_more() {
+    const MEMORY: usize = 2;
+    let served_by =
+        |filled_by, lines: &[u64]| served_by(filled_by, &lines.iter().map(|&line| (1, line)).collect::<Vec<_>>());
+    // 2 throws 0 out, 0 comes back and throws 1 out, 1 throws 2 out: three lines in two caches of two and one line.
+    assert_eq!(served_by("victims", &[0, 1, 2, 0, 1, 2, 0]), [MEMORY, MEMORY, MEMORY, 1, 1, 1, 1]);
+    // Filled by misses, the second one has the line asked for last, which the first has too.
+    assert_eq!(served_by("misses", &[0, 1, 2, 0, 1, 2, 0]), [MEMORY; 7]);
+    // A hit takes the line out: 1 is where 0 was, and 0 in the first cache alone until it goes out of that.
+    assert_eq!(served_by("victims", &[0, 1, 2, 0, 3, 2, 0, 1]), [MEMORY, MEMORY, MEMORY, 1, MEMORY, 1, 1, MEMORY]);
+}
+
+#[test]
+fn what_another_core_holds_is_a_hit_of_the_cache_that_they_share() {
+    const MEMORY: usize = 2;
+    // The second core gets 0 from the first, which keeps it; so each has it, until 2 and 3 throw it out of the first.
+    let asked = [(1, 0), (2, 0), (1, 0), (2, 0), (1, 2), (1, 3), (1, 1), (2, 4), (2, 5), (2, 1)];
+    assert_eq!(served_by("victims", &asked), [MEMORY, 1, 0, 0, MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, 1]);
+    // Filled by misses the shared cache holds the last line of either, and nobody looks into another core's cache.
+    assert_eq!(served_by("misses", &asked), [MEMORY, 1, 0, 0, MEMORY, MEMORY, MEMORY, MEMORY, MEMORY, MEMORY]);
+}

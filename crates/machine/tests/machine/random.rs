@@ -115,6 +115,7 @@ fn cache() -> impl Strategy<Value = Cache> {
             index: index(sets, 46 - line_bits, hash.0, hash.1),
             replacement,
             write_allocate,
+            filled_by: FilledBy::Misses,
             hit_cycles,
             shared_by,
         },
@@ -145,6 +146,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
             (".*", vec(".*", 0..3)),
         );
         (arrays, rest).prop_map(move |((mut tlbs, mut walk_caches, mut caches), rest)| {
+            let mut fed = u32::MAX;
             let ((sockets, cores_per_socket, threads_per_core), costs, (first, walk_memory, tagged, pick), texts) =
                 rest;
             for (i, t) in tlbs.iter_mut().enumerate() {
@@ -164,6 +166,15 @@ pub fn machine() -> impl Strategy<Value = Machine> {
                 if fills && last.serves.iter().all(|kind| before.serves.contains(kind)) {
                     last.replacement = Replacement::Srrip;
                 }
+            }
+            // One in four of those with two levels of caches: the last holds what the one before throws out.
+            let levels = caches.last().map_or(0, |c| c.level);
+            if let ([.., before, last], true) = (&mut caches[..], pick % 4 == 1 && levels > 1) {
+                (before.write_allocate, last.write_allocate) = (true, true);
+                (last.filled_by, last.serves) = (FilledBy::Victims, before.serves.clone());
+                last.size = u64::from(last.lines()) * u64::from(before.line_bytes);
+                (last.line_bytes, last.index) = (before.line_bytes, IndexFn::Linear);
+                fed = before.level;
             }
             let cache_levels = caches.last().map_or(0, |c| c.level);
             let action = match tagged {
@@ -200,7 +211,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
                 page_table: PageTable { format: guest, host },
                 walker: Walker {
                     base_cycles: costs.1,
-                    first_cache_level: 1 + first % (cache_levels + 1),
+                    first_cache_level: (1 + first % (cache_levels + 1)).min(fed),
                     memory_cycles: walk_memory,
                 },
                 tlbs,

@@ -40,6 +40,7 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
             index: lookaside_machine::IndexFn::Linear,
             replacement: lookaside_machine::Replacement::Lru,
             write_allocate: true,
+            filled_by: lookaside_machine::FilledBy::Misses,
             hit_cycles: 0.0,
             shared_by: SharedBy::Core,
         });

@@ -1,6 +1,6 @@
 //! TLB arrays, walk caches and data caches: a table of each.
 
-use lookaside_machine::{Cache, IndexFn, Machine, Stage, Tlb, WalkCache, Ways};
+use lookaside_machine::{Cache, FilledBy, IndexFn, Machine, Stage, Tlb, WalkCache, Ways};
 use lookaside_report::{Cell, Column, Table};
 
 use super::origins;
@@ -136,7 +136,8 @@ pub fn caches(machine: &Machine) -> Table {
 
 fn cache_remarks(cache: &Cache, origin: Option<String>) -> String {
     let passed = (!cache.write_allocate).then(|| "stores don't fill it".to_string());
-    [origin, passed, index(&cache.index, "line")].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    let fed = (cache.filled_by == FilledBy::Victims).then(|| "holds what the one before throws out".to_string());
+    [origin, passed, fed, index(&cache.index, "line")].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 fn ways(ways: Ways) -> Cell {

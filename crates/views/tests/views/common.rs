@@ -45,6 +45,7 @@ fn cache(name: &str, level: u32, size: u64, ways: u32, hit_cycles: f64) -> Cache
         index: IndexFn::Linear,
         replacement: Replacement::Lru,
         write_allocate: true,
+        filled_by: lookaside_machine::FilledBy::Misses,
         hit_cycles,
         shared_by: if level == 3 { SharedBy::Socket } else { SharedBy::Core },
     }

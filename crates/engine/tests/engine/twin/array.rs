@@ -65,6 +65,11 @@ impl<E> TwinArray<E> {
 
     /// A fill; `true` if it threw out a valid entry.
     pub fn fill(&mut self, set: u64, entry: E) -> bool {
+        self.replace(set, entry).is_some()
+    }
+
+    /// A fill: the valid entry that it threw out.
+    pub fn replace(&mut self, set: u64, entry: E) -> Option<E> {
         let set = &mut self.sets[set as usize];
         let count = set.ways.len();
         let free = set.ways.iter().position(Option::is_none);
@@ -84,10 +89,15 @@ impl<E> TwinArray<E> {
                 set.interval.iter().position(|interval| *interval == 3).expect("it was moved on until there is one")
             }
         });
-        set.ways[way] = Some(entry);
+        let old = set.ways[way].replace(entry);
         set.use_way(way);
         set.interval[way] = 2;
-        free.is_none()
+        old
+    }
+
+    /// A way becomes invalid.
+    pub fn remove(&mut self, set: u64, way: usize) {
+        self.sets[set as usize].ways[way] = None;
     }
 
     /// Invalidates the entries meant; how many.

@@ -5,8 +5,8 @@
 
 use lookaside_engine::{Detail, FrameLayout, LockedPage, OsModel, PagePolicy, ProcessRange, Setup, WalkModel};
 use lookaside_machine::{
-    Cache, ContextSwitch, Full, HostTable, IndexFn, Machine, Memory, PageSize, PageTable, Replacement, Serves,
-    SharedBy, Stage, Stream, SwitchAction, TableFormat, Tag, Tlb, Topology, WalkCache, Walker, Ways,
+    Cache, ContextSwitch, FilledBy, Full, HostTable, IndexFn, Machine, Memory, PageSize, PageTable, Replacement,
+    Serves, SharedBy, Stage, Stream, SwitchAction, TableFormat, Tag, Tlb, Topology, WalkCache, Walker, Ways,
 };
 use lookaside_trace::{Block, Event, Kind, MapSource};
 use proptest::prelude::*;
@@ -69,6 +69,9 @@ pub fn setups() -> impl Strategy<Value = Setup> {
         // One machine in three, since none of them is on the short path.
         if c.below(3) == 1 {
             machine.tlbs.iter_mut().filter(|tlb| tlb.level > 1).for_each(|tlb| tlb.directory_entries = c.yes());
+        }
+        if c.yes() {
+            machine = with_victims(machine);
         }
         Setup { machine, os, walks, locks, detail, seed }
     })
@@ -245,6 +248,7 @@ fn caches(c: &mut Choices) -> Vec<Cache> {
                 index,
                 replacement,
                 write_allocate: !c.seldom(),
+                filled_by: FilledBy::Misses,
                 hit_cycles: f64::from(level) * 20.0 + c.cycles(),
                 shared_by: c.of(&SHARED),
             });
@@ -258,6 +262,23 @@ fn caches(c: &mut Choices) -> Vec<Cache> {
         }
     }
     caches
+}
+
+/// The machine with its last cache filled by what the one before it throws out, where that can be.
+fn with_victims(machine: Machine) -> Machine {
+    let mut with = machine.clone();
+    let [.., before, last] = &mut with.caches[..] else { return machine };
+    before.write_allocate = true;
+    let lines = last.lines();
+    (last.filled_by, last.write_allocate, last.serves) = (FilledBy::Victims, true, before.serves.clone());
+    last.line_bytes = before.line_bytes;
+    last.size = u64::from(lines) * u64::from(before.line_bytes);
+    with.walker.first_cache_level = with.walker.first_cache_level.min(before.level);
+    if with.check().is_ok() {
+        with
+    } else {
+        machine
+    }
 }
 
 fn os_model(c: &mut Choices, format: TableFormat) -> OsModel {

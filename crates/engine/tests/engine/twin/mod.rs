@@ -318,6 +318,9 @@ fn random_cases_reach_everything() {
             count("data hits by a hash", if is_hashed { cache.data_hits } else { 0 });
             let is_srrip = described.replacement == lookaside_machine::Replacement::Srrip;
             count("data hits under SRRIP", if is_srrip { cache.data_hits } else { 0 });
+            let is_fed = described.filled_by == lookaside_machine::FilledBy::Victims;
+            count("data hits among victims", if is_fed { cache.data_hits } else { 0 });
+            count("walk hits among victims", if is_fed { cache.walk_hits } else { 0 });
             count("data hits", cache.data_hits);
             count("walk hits", cache.walk_hits);
         }
@@ -342,5 +345,5 @@ fn random_cases_reach_everything() {
     for (what, n) in &seen {
         assert!(*n > 20, "{what}: only {n}");
     }
-    assert_eq!(seen.len(), 26);
+    assert_eq!(seen.len(), 28);
 }

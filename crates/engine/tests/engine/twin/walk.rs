@@ -2,9 +2,9 @@
 
 use lookaside_engine::os::{self, HOST_SPACE};
 use lookaside_engine::WalkModel;
-use lookaside_machine::{PageSize, Serves, Stage, TableFormat, TableLevel};
+use lookaside_machine::{FilledBy, PageSize, Serves, Stage, TableFormat, TableLevel};
 
-use super::hardware::{instance, TranslationRequest, TwinHardware};
+use super::hardware::{instance, total_threads, TranslationRequest, TwinHardware};
 use super::model::TwinStep;
 use super::rows::CostCounts;
 
@@ -278,6 +278,8 @@ impl TwinHardware {
     /// server, memory being one past the last.
     fn ask_caches(&mut self, thread: usize, kind: Serves, address: u64, first_level: u32, walk: bool) -> usize {
         let mut server = self.machine.caches.len();
+        // What the cache asked before threw out.
+        let (mut victim, mut before): (Option<u64>, Option<usize>) = (None, None);
         for i in self.asked(kind, first_level) {
             let cache = &self.machine.caches[i];
             let line = address / u64::from(cache.line_bytes);
@@ -291,16 +293,50 @@ impl TwinHardware {
             };
             *lookups += 1;
             if let Some(way) = array.find(set, |l| *l == line) {
-                array.touch(set, way);
+                if cache.filled_by == FilledBy::Victims {
+                    array.remove(set, way);
+                } else {
+                    array.touch(set, way);
+                }
                 *hits += 1;
+                server = i;
+            } else if cache.filled_by == FilledBy::Misses && (kind != Serves::Store || cache.write_allocate) {
+                victim = array.replace(set, line);
+                before = Some(i);
+                continue;
+            }
+            if let (FilledBy::Victims, Some(line)) = (cache.filled_by, victim.take()) {
+                let set = u64::from(cache.index.set_of(line, array.sets() as u32));
+                match array.find(set, |l| *l == line) {
+                    Some(way) => array.touch(set, way),
+                    None => drop(array.replace(set, line)),
+                }
+            }
+            if server == i || (cache.filled_by == FilledBy::Victims && self.is_in_a_peer(thread, i, before, line)) {
+                if server != i {
+                    let counts = &mut self.cache_counts[i];
+                    *(if walk { &mut counts.walk_hits } else { &mut counts.data_hits }) += 1;
+                }
                 server = i;
                 break;
             }
-            if kind != Serves::Store || cache.write_allocate {
-                array.fill(set, line);
-            }
         }
         server
+    }
+
+    /// Does another instance of the cache asked before hold the line, out of those of the hardware threads that share this
+    /// cache's?
+    fn is_in_a_peer(&self, thread: usize, cache: usize, before: Option<usize>, line: u64) -> bool {
+        let m = &self.machine;
+        let Some(before) = before else { return false };
+        let of = |cache: usize, thread: usize| instance(m, m.caches[cache].shared_by, thread);
+        (0..total_threads(m))
+            .filter(|&other| of(cache, other) == of(cache, thread) && of(before, other) != of(before, thread))
+            .any(|other| {
+                let array = &self.caches[before][of(before, other)];
+                let set = u64::from(m.caches[before].index.set_of(line, array.sets() as u32));
+                array.find(set, |l| *l == line).is_some()
+            })
     }
 }
 
