@@ -9,6 +9,7 @@
 //! # Ok::<(), lookaside_machine::MachineError>(())
 //! ```
 
+mod array;
 mod check;
 mod check_cache_order;
 mod check_timing;
@@ -30,6 +31,7 @@ mod units;
 mod value_groups;
 mod violation;
 
+pub use array::{FilledBy, Full, Replacement, Serves, SharedBy, Tag, Ways};
 pub use cpu::{nearest_preset, CpuId};
 pub use error::MachineError;
 pub use format::{PageSize, TableFormat, TableLevel};

@@ -429,34 +429,6 @@ fn timing_and_origins() {
     assert!(!written.contains("beside_stream"), "what is false is left out: {written}");
 }
 
-/// What is said of a cache of victims with `keys`, behind the one of `before`.
-fn fed(before: &str, keys: &str) -> Result<usize, String> {
-    let second =
-        "[[cache]]\nname = \"l2c\"\nlevel = 2\nsize = \"256K\"\nways = 4\nhit_cycles = 12.0\nfilled_by = \"victims\"";
-    let parsed = parse(&format!("{before}\n{second}\n{keys}\n"), "m.toml");
-    parsed.map(|machine| machine.caches.len()).map_err(|error| error.to_string())
-}
-
-#[test]
-fn victims_come_from_one_cache_before() {
-    let both = "serves = [\"load\", \"store\"]";
-    assert_eq!(fed(GOOD, both), Ok(2));
-    let passed = GOOD.replace("line_bytes = 64", "line_bytes = 64\nwrite_allocate = false");
-    let walks_begin_there = GOOD.replace("first_cache_level = 1", "first_cache_level = 2");
-    let others = "some accesses or walks ask another cache, or none, before it, and others l1d";
-    for (before, keys, reason) in [
-        (GOOD, "serves = [\"fetch\"]", "no cache is asked before it"),
-        (GOOD, "serves = [\"load\"]", "it has to serve all that l1d before it serves"),
-        (GOOD, "serves = [\"load\", \"store\", \"fetch\"]", others),
-        (&walks_begin_there, both, others),
-        (&passed, both, "l1d before it has to be filled by all that it is asked for in vain"),
-        (GOOD, &format!("{both}\nwrite_allocate = false"), "it has no write_allocate of its own"),
-        (GOOD, &format!("{both}\nline_bytes = 128"), "lines of 128 bytes, but l1d before it throws out 64"),
-    ] {
-        assert_eq!(fed(before, keys), Err(format!("m.toml: cache[1].filled_by: victims: {reason}")));
-    }
-}
-
 /// What `--set` changes is given, and what else the array has is from where it was.
 #[test]
 fn a_value_that_was_set_is_given() {
@@ -498,25 +470,4 @@ fn disturbances() {
     let empty = edited("[memory]", "[memory]", "[[disturbance]]\ntlb = \"l1\"\n[memory]");
     let machine = parse(&empty, "m.toml").expect("nothing was measured, and it says so");
     assert!(machine.disturbances[0].evictions_per_second.is_empty());
-}
-
-/// Behind a first cache that loads and stores fill there may be one of SRRIP, but for what that does not fill on.
-#[test]
-fn srrip_stands_behind_a_cache_that_fills() {
-    let both = |first: &str, serves: &str| {
-        let second = format!(
-            "[[cache]]\nname = \"l2c\"\nlevel = 2\nserves = {serves}\nsize = \"256K\"\nways = 4\nhit_cycles = 12.0\n\
-             replacement = \"srrip\"\nindex = \"linear\"\n"
-        );
-        let text = format!("{}\n{second}", GOOD.replace("line_bytes = 64", &format!("line_bytes = 64\n{first}")));
-        parse(&text, "m.toml").map(|machine| machine.caches.len()).map_err(|error| error.to_string())
-    };
-    assert_eq!(both("", "[\"load\", \"store\"]"), Ok(2));
-    assert_eq!(both("write_allocate = false", "[\"load\"]"), Ok(2));
-    for (first, serves) in
-        [("write_allocate = false", "[\"load\", \"store\"]"), ("", "[\"load\", \"store\", \"fetch\"]")]
-    {
-        let error = both(first, serves).expect_err("an access comes to it first");
-        assert!(error.starts_with("m.toml: cache[1].replacement: srrip"), "{error}");
-    }
 }

@@ -1,5 +1,6 @@
 //! Machine descriptions: read, checked, written and told apart.
 
+mod cache_order;
 mod common;
 mod cpu;
 mod errors;
