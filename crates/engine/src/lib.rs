@@ -18,7 +18,7 @@
 //!
 //! # The path of an access
 //! `run_block.rs` cuts a block at its events (`events.rs`). `access.rs` is the scalar path, one access by every rule:
-//! TLB arrays (`tlb_lookup.rs`, `tlb.rs`), the page walk (`walker.rs`), data caches (`hardware.rs`), the rows that are
+//! TLB arrays (`tlb_lookup.rs`, `tlb.rs`), the page walk (`walker.rs`), data caches (`data_cache.rs`), the rows that are
 //! charged (`rows.rs`). `batch_path.rs` takes many accesses through the same hardware stage by stage; its counts are
 //! those of the scalar path. `plan.rs` is the machine made ready to run, `engine.rs` the state of a run, and
 //! `summary.rs` makes the outcome of the counts.

@@ -15,6 +15,18 @@ pub(crate) fn check_order(machine: &Machine, number: usize) -> CheckResult {
     reason.map_or(Ok(()), |reason| fault(format!("cache[{number}].filled_by"), format!("victims: {reason}")))
 }
 
+impl Machine {
+    /// Lets each cache that was filled by what another throws out, and can't be any more, be filled by misses; their
+    /// names. For who changes caches one by one.
+    pub fn drop_unfed_victims(&mut self) -> Vec<String> {
+        let unfed: Vec<usize> = (0..self.caches.len())
+            .filter(|&i| self.caches[i].filled_by == FilledBy::Victims && not_fed(self, i).is_some())
+            .collect();
+        unfed.iter().for_each(|&i| self.caches[i].filled_by = FilledBy::Misses);
+        unfed.into_iter().map(|i| self.caches[i].name.clone()).collect()
+    }
+}
+
 /// Does each access that a cache serves ask one before, which has the line from then on?
 fn is_behind_others(machine: &Machine, number: usize) -> bool {
     let place = |i: usize| (machine.caches[i].level, i);

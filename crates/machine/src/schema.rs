@@ -285,6 +285,16 @@ impl Cache {
     pub fn sets(&self) -> u32 {
         self.ways.sets(self.lines())
     }
+
+    /// Takes another size, in bytes, and other ways, as they were measured. An index of another number of sets can't stay:
+    /// it becomes linear.
+    pub fn set_shape(&mut self, size: u64, ways: Ways) {
+        let sets = self.sets();
+        (self.size, self.ways) = (size, ways);
+        if self.sets() != sets {
+            self.index = IndexFn::Linear;
+        }
+    }
 }
 
 fn lru() -> Replacement {

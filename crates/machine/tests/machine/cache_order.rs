@@ -1,6 +1,6 @@
 //! What a data cache needs of those before it.
 
-use lookaside_machine::parse;
+use lookaside_machine::{parse, preset, IndexFn, Ways};
 
 use crate::common::GOOD;
 
@@ -51,4 +51,26 @@ fn victims_come_from_one_cache_before() {
     ] {
         assert_eq!(fed(before, keys), Err(format!("m.toml: cache[1].filled_by: victims: {reason}")));
     }
+}
+
+#[test]
+fn victims_that_do_not_fit_any_more_become_misses() {
+    let mut machine = preset("zen4").expect("a preset");
+    assert!(machine.drop_unfed_victims().is_empty());
+    machine.walker.first_cache_level = 3;
+    assert!(machine.check().is_err());
+    assert_eq!(machine.drop_unfed_victims(), ["l3"]);
+    machine.check().expect("a possible machine");
+}
+
+#[test]
+fn an_index_of_another_number_of_sets_becomes_linear() {
+    let mut machine = preset("xeon-e5-2650").expect("a preset");
+    let last = machine.caches.last_mut().expect("a cache");
+    let hash = last.index.clone();
+    last.set_shape(16 << 20, Ways::Count(16));
+    assert_eq!(last.index, hash, "as many sets");
+    last.set_shape(10 << 20, Ways::Count(20));
+    assert_eq!(last.index, IndexFn::Linear);
+    machine.check().expect("a possible machine");
 }

@@ -53,7 +53,7 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
         None => lack.push(format!("cache.{}.line_bytes: not determined", cache.name)),
     }
     if let Some(shape) = found.shape.value() {
-        (cache.size, cache.ways) = (shape.bytes, Ways::Count(shape.ways));
+        cache.set_shape(shape.bytes, Ways::Count(shape.ways));
         lack.push(format!("cache.{}.replacement and shared_by: not measured", cache.name));
         return;
     }
@@ -65,8 +65,7 @@ fn put_cache(found: &CacheReport, line: Option<u64>, machine: &mut Machine, lack
         Some(seen) => {
             // In a circle half of the steps miss a little beyond what fits.
             let ways = eighths(seen.high / UNEVEN / f64::from(cache.line_bytes));
-            cache.size = ways.0 * u64::from(ways.1) * u64::from(cache.line_bytes);
-            cache.ways = Ways::Count(ways.1);
+            cache.set_shape(ways.0 * u64::from(ways.1) * u64::from(cache.line_bytes), Ways::Count(ways.1));
             let (low, high) = (seen.low / 1024.0, seen.high / 1024.0);
             lack.push(format!("cache.{}.size: about, {low:.0} to {high:.0} KiB by latency", cache.name));
         }

@@ -42,6 +42,11 @@ pub(super) fn describe_costs(report: &ProbeReport, machine: &mut Machine, from: 
         Some(found) => put_walk_caches(found, machine, from, &mut lack),
         None => lack.push(format!("walk_cache.*: {from}, but for hit_cycles where walker.base_cycles is measured")),
     }
+    for name in machine.drop_unfed_victims() {
+        lack.push(format!(
+            "cache.{name}.filled_by: misses stand in; victims don't fit what was found of lines and walks"
+        ));
+    }
     machine.not_determined.extend(lack);
 }
 
@@ -274,6 +279,24 @@ mod tests {
         assert!(names("page_table.host:") && names("tlb.l1d-other-sizes:"));
         assert!(!names("tlb.l1d.coalesce_pages:") && !names("tlb.l2d-other-sizes:"));
         assert!(machine.walk_caches.iter().all(|cache| cache.hit_cycles == 0.0));
+
+        // Lines or walks that a last level filled by victims can't have: then misses stand in.
+        assert!(!names("cache.l3.filled_by: misses"));
+        let caches = |report: &ProbeReport| report.caches.clone().expect("caches");
+        let wide = CacheReports { line_bytes: Finding::confirmed(128, Vec::new()), ..caches(&report) };
+        let walks = |first| WalkCosts {
+            first_cache_level: Finding::confirmed(first, Vec::new()),
+            ..report.walks.clone().expect("walks")
+        };
+        let odd = [
+            ProbeReport { caches: Some(wide), ..report.clone() },
+            ProbeReport { walks: Some(walks(3)), ..report.clone() },
+        ];
+        for report in odd {
+            let machine = report.machine(&base);
+            machine.check().expect("a possible machine");
+            assert!(machine.not_determined.iter().any(|line| line.starts_with("cache.l3.filled_by: misses")));
+        }
     }
 
     #[test]

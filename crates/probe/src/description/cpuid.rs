@@ -53,7 +53,7 @@ fn put_cache(source: &str, level: u32, bytes: u64, ways: u32, machine: &mut Mach
         machine.not_determined.push(format!("{path}: {source} says {bytes} bytes of {ways} ways, which no cache has"));
         return;
     }
-    (cache.size, cache.ways) = (bytes, Ways::Count(ways));
+    cache.set_shape(bytes, Ways::Count(ways));
     for key in ["size", "ways"] {
         machine.origins.set(&format!("{path}.{key}"), Origin::Cpuid);
     }
