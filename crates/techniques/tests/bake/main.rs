@@ -4,7 +4,7 @@ mod beside;
 mod twin;
 
 use lookaside_engine::{FrameLayout, PagePolicy, Setup};
-use lookaside_machine::{preset, Machine, Serves, SharedBy};
+use lookaside_machine::{preset, FilledBy, Machine, Serves, SharedBy};
 use lookaside_techniques::bake::*;
 use lookaside_timing::{AddressFlow, CoreParameters, FlowRegister};
 use lookaside_trace::{Block, Event, Kind, MapSource, Source, TraceError, TraceInfo};
@@ -269,7 +269,7 @@ fn the_helper_needs_a_cache_that_walks_read_and_both_cores_share() {
     for cache in &mut machine.caches {
         match cache.level {
             1 => cache.shared_by = SharedBy::Socket,
-            3 => cache.serves = vec![Serves::Fetch],
+            3 => (cache.serves, cache.filled_by) = (vec![Serves::Fetch], FilledBy::Misses),
             _ => {}
         }
     }

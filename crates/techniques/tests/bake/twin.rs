@@ -31,8 +31,7 @@ impl Lists {
     }
 
     fn has(&mut self, number: u64, key: u128) -> bool {
-        let n = self.sets.len() as u64;
-        let set = &mut self.sets[(number % n) as usize];
+        let set = self.set(number);
         let at = set.iter().position(|of| *of == key);
         if let Some(at) = at {
             set.remove(at);
@@ -41,13 +40,32 @@ impl Lists {
         at.is_some()
     }
 
-    fn put(&mut self, number: u64, key: u128) {
-        if !self.has(number, key) {
-            let n = self.sets.len() as u64;
-            let set = &mut self.sets[(number % n) as usize];
-            set.insert(0, key);
-            set.truncate(self.ways);
+    /// The key that goes out, if one does.
+    fn put(&mut self, number: u64, key: u128) -> Option<u128> {
+        if self.has(number, key) {
+            return None;
         }
+        let ways = self.ways;
+        let set = self.set(number);
+        set.insert(0, key);
+        if set.len() > ways {
+            set.pop()
+        } else {
+            None
+        }
+    }
+
+    /// Takes a key out: was it there?
+    fn take(&mut self, number: u64, key: u128) -> bool {
+        let set = self.set(number);
+        let before = set.len();
+        set.retain(|of| *of != key);
+        set.len() < before
+    }
+
+    fn set(&mut self, number: u64) -> &mut Vec<u128> {
+        let n = self.sets.len() as u64;
+        &mut self.sets[(number % n) as usize]
     }
 }
 
@@ -157,17 +175,30 @@ impl<'a> World<'a> {
     /// The level of caches that serves a line, from `first` on (4 = memory); it is there afterwards.
     fn line(&mut self, core: usize, first: usize, physical: u64) -> usize {
         let line = physical / 64;
-        let core = &mut self.cores[core];
-        let lists = [&mut core.l1, &mut core.l2, &mut self.l3];
-        let mut server = 4;
-        for (level, list) in (1..=3).zip(lists).filter(|(level, _)| *level >= first) {
-            if list.has(line, line.into()) {
-                server = level;
-                break;
-            }
-            list.put(line, line.into());
+        let key = u128::from(line);
+        let own = &mut self.cores[core];
+        if first == 1 && own.l1.has(line, key) {
+            return 1;
         }
-        server
+        if first == 1 {
+            own.l1.put(line, key);
+        }
+        if own.l2.has(line, key) {
+            return 2;
+        }
+        // The last one holds what the second ones throw out, and finds what another core's holds.
+        let thrown_out = own.l2.put(line, key);
+        let was_there = self.l3.take(line, key);
+        if let Some(old) = thrown_out {
+            self.l3.put(old as u64, old);
+        }
+        let others = self.cores.iter_mut().enumerate().filter(|(number, _)| *number != core);
+        let is_elsewhere = others.map(|(_, other)| other.l2.set(line).contains(&key)).any(|holds| holds);
+        if was_there || is_elsewhere {
+            3
+        } else {
+            4
+        }
     }
 
     fn reference(&mut self, core: usize, physical: u64, tally: &mut Tally) {

@@ -46,7 +46,7 @@ Not determined
     let passed = text(&parse(&passed, "tiny.toml").unwrap(), 100);
     assert!(passed.contains("socket\n  stores don't fill it\n"), "{passed}");
     let victims = text(&preset("zen4").unwrap(), 100);
-    assert!(victims.contains("socket\n  holds what the one before throws out\n"), "{victims}");
+    assert!(victims.contains("; holds what the one before throws out\n"), "{victims}");
     let hashed = toml.replace("size = \"4K\"", "size = \"4K\"\nindex = [\"0x11\", 2, 4, 8]");
     let hashed = text(&parse(&hashed, "tiny.toml").unwrap(), 100);
     assert!(hashed.contains("socket\n  index masks (line-number bits): 0x11 (0^4), 0x2 (1),"), "{hashed}");
