@@ -192,8 +192,8 @@ impl<'a> World<'a> {
         if let Some(old) = thrown_out {
             self.l3.put(old as u64, old);
         }
-        let others = self.cores.iter_mut().enumerate().filter(|(number, _)| *number != core);
-        let is_elsewhere = others.map(|(_, other)| other.l2.set(line).contains(&key)).any(|holds| holds);
+        let mut others = self.cores.iter_mut().enumerate().filter(|(number, _)| *number != core);
+        let is_elsewhere = others.any(|(_, other)| other.l2.set(line).contains(&key));
         if was_there || is_elsewhere {
             3
         } else {
