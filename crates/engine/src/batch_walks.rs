@@ -6,7 +6,7 @@ use crate::batch::{Batch, BatchWalks, CacheRequests, KeyLists};
 use crate::chunks::SCATTERED;
 use crate::classes::{BASE, SIDES, SIDE_OF};
 use crate::context::{AccessContext, WalkRequest};
-use crate::data_cache::{is_in_a_peer, serve, CacheInstance, LineLayout};
+use crate::data_cache::{is_in_a_peer, serve, CacheInstance, LineLayout, NO_LINE};
 use crate::engine::Engine;
 use crate::lookup::LookupKeys;
 use crate::plan::{FillRule, WalkPlan};
@@ -299,7 +299,11 @@ fn access_one_by_one<'a>(
     let mut n = 0;
     for (k, &item) in items.iter().enumerate() {
         if let Some(&item) = items.get(k + AHEAD) {
-            caches[slot].prefetch(requests.physical[usize::from(item)]);
+            let item = usize::from(item);
+            caches[slot].prefetch(requests.physical[item]);
+            if own != usize::MAX && requests.thrown_out[item] != NO_LINE {
+                caches[slot].prefetch(requests.thrown_out[item]);
+            }
         }
         let item = usize::from(item);
         let physical = requests.physical[item];

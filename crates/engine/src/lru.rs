@@ -228,6 +228,14 @@ impl LruSets {
         &mut self.lanes_mut()[(planes * set + plane) * stride..][..vectors]
     }
 
+    /// The tags (0) or second words (1) of a set, one by one.
+    #[inline(always)]
+    fn words_mut(&mut self, plane: usize, set: usize) -> &mut [u32] {
+        let lanes = self.plane_mut(plane, set);
+        // SAFETY: each of them is four such words, lane 0 first, and may be aligned as they are.
+        unsafe { std::slice::from_raw_parts_mut(lanes.as_mut_ptr().cast(), lanes.len() * LANES) }
+    }
+
     #[inline(always)]
     fn word(&self, plane: usize, set: usize, way: u32) -> u32 {
         self.plane(plane, set)[way as usize / LANES].to_array()[way as usize % LANES]
@@ -264,17 +272,11 @@ impl LruSets {
     /// Invalidates a key, by tag and (in sets that have them) second word: was it there?
     pub(crate) fn remove(&mut self, set: usize, tag: u32, second: u32) -> bool {
         let Some(position) = self.position_of(set, tag, second) else { return false };
+        let (position, end) = (position as usize, self.shape.last_way as usize);
         for plane in 0..self.shape.planes {
-            let lanes = self.plane_mut(plane, set);
-            // One more than the most ways, to be moved to the end of the set.
-            let mut words = [EMPTY_TAG; MAX_WAYS + 1];
-            for (words, lanes) in words.chunks_exact_mut(LANES).zip(lanes.iter()) {
-                words.copy_from_slice(&lanes.to_array());
-            }
-            words.copy_within(position as usize + 1.., position as usize);
-            for (words, lanes) in words.chunks_exact(LANES).zip(lanes.iter_mut()) {
-                *lanes = Lanes::new(std::array::from_fn(|lane| words[lane]));
-            }
+            let words = self.words_mut(plane, set);
+            words.copy_within(position + 1..=end, position);
+            words[end] = EMPTY_TAG;
         }
         true
     }
