@@ -128,7 +128,7 @@ fn checked(
     SetWords { words, stride, seconds, last_way: shape.last_way }
 }
 
-/// In vectors, which takes a fifth of the time: without the feature there is no instruction for it.
+/// Found in vectors: without the feature there is no instruction for a greatest u32.
 #[target_feature(enable = "avx512f,avx512vl")]
 fn greatest(sets: &[u32]) -> u32 {
     sets.iter().fold(0, |greatest, &set| greatest.max(set))

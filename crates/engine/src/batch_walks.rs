@@ -15,6 +15,7 @@ use crate::rows::RowCost;
 use crate::set_index::SetIndex;
 use crate::space::physical;
 use crate::stages::{MAX_ITEMS, MAX_KEYS, MAX_ROUTES};
+use crate::store::AHEAD;
 use crate::trace_hook::NoTracer;
 use crate::walker::walk;
 
@@ -75,7 +76,7 @@ impl Engine {
             let fill = plan.caches[number].fill;
             if fill != FillRule::Misses {
                 let slot_of = |number: usize| context.routing.caches[number];
-                let own = if let FillRule::VictimsOf(feeder) = fill { slot_of(feeder) } else { usize::MAX };
+                let own = if let FillRule::VictimsOf(feeder) = fill { Some(slot_of(feeder)) } else { None };
                 let slots = (slot_of(number), own);
                 let missed = access_one_by_one(&mut self.hardware.caches, slots, &items[..n], requests, missed);
                 let which = (&*items, missed);
@@ -284,14 +285,11 @@ impl Engine {
     }
 }
 
-/// Requests ahead whose set is fetched.
-const AHEAD: usize = 8;
-
 /// Asks a cache that hands on what it throws out, or is filled by that, for some requests in turn. `own`: the slot of the
 /// one that hands on to it. The places in the list of those that it had not.
 fn access_one_by_one<'a>(
     caches: &mut [CacheInstance],
-    (slot, own): (usize, usize),
+    (slot, own): (usize, Option<usize>),
     items: &[u16],
     requests: &mut CacheRequests,
     missed: &'a mut [u16],
@@ -301,7 +299,7 @@ fn access_one_by_one<'a>(
         if let Some(&item) = items.get(k + AHEAD) {
             let item = usize::from(item);
             caches[slot].prefetch(requests.physical[item]);
-            if own != usize::MAX && requests.thrown_out[item] != NO_LINE {
+            if own.is_some() && requests.thrown_out[item] != NO_LINE {
                 caches[slot].prefetch(requests.thrown_out[item]);
             }
         }

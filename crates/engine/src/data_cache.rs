@@ -122,19 +122,19 @@ impl CacheInstance {
 /// and are filled by such. The server's position in the route; its length = memory.
 #[inline(always)]
 pub(crate) fn serve(caches: &mut [CacheInstance], route: &[usize], kind: usize, physical: u64) -> usize {
-    let (mut thrown_out, mut before) = (NO_LINE, usize::MAX);
+    let (mut thrown_out, mut before) = (NO_LINE, None);
     for (position, &slot) in route.iter().enumerate() {
         let was_there = caches[slot].access(physical, kind == Kind::Store as usize, &mut thrown_out);
         if was_there || is_in_a_peer(caches, slot, before, physical) {
             return position;
         }
-        before = slot;
+        before = Some(slot);
     }
     route.len()
 }
 
 /// Does one of the instances that hand on to this one hold the line, but for the access's own?
 #[inline(always)]
-pub(crate) fn is_in_a_peer(caches: &[CacheInstance], slot: usize, own: usize, physical: u64) -> bool {
-    caches[slot].feeders.iter().any(|&peer| peer != own && caches[peer].holds(physical))
+pub(crate) fn is_in_a_peer(caches: &[CacheInstance], slot: usize, own: Option<usize>, physical: u64) -> bool {
+    caches[slot].feeders.iter().any(|&peer| Some(peer) != own && caches[peer].holds(physical))
 }

@@ -11,7 +11,7 @@ use crate::plru::{self, TreeSets};
 use crate::prefetch::prefetch;
 
 /// Keys ahead whose set is fetched.
-const AHEAD: usize = 8;
+pub(crate) const AHEAD: usize = 8;
 
 /// Keys in sets of ways. A key is at most as wide as the store was made for, and never all ones.
 #[derive(Clone, Debug)]

@@ -138,8 +138,8 @@ fn uniform_random_pages_hit_entries_over_pages() {
     assert_eq!(outcome.pages_touched.iter().map(|p| p.1).sum::<u64>(), u64::from(pages));
 }
 
-/// Two caches of one set, of two lines and of one, the first for each core; the second is as `filled_by` says. No walks. Which
-/// of the two caches, or memory (2), serves the lines that threads ask for, each on a core of its own.
+/// Two caches of one set, of two lines and of one, the first for each core; the second is as `filled_by` says. No walks.
+/// Which of the two caches, or memory (2), serves the lines that threads ask for, each on a core of its own.
 fn served_by(filled_by: &str, asked: &[(u32, u64)]) -> Vec<usize> {
     let cache = |name: &str, level: u32, lines: u32, rest: &str| {
         format!(

@@ -5,7 +5,7 @@
 
 use crate::metal::{Metal, MetalError, WordSequence};
 use crate::validate::model::WORD;
-use lookaside_machine::{Cache, Machine, PageSize, Serves, SharedBy, Ways};
+use lookaside_machine::{Cache, FilledBy, Machine, PageSize, Serves, SharedBy, Ways};
 use lookaside_stats::SplitMix64;
 
 /// Bytes of a small page, and of a data-cache line where the description has none of its own.
@@ -27,8 +27,10 @@ pub(crate) struct LastLevelCache {
     number: usize,
     /// Bytes that earlier caches hold.
     earlier: u64,
-    /// What the description says that it holds.
+    /// What the description says that it holds, with what the cache before holds beside it if it is filled by victims.
     pub(crate) described: u64,
+    /// Bytes of that which the cache before holds.
+    beside: u64,
     /// Half of the accesses miss where they take so many cycles.
     half_cycles: f64,
     line: u64,
@@ -42,10 +44,12 @@ impl LastLevelCache {
         let (number, last) = *caches.iter().filter(loads).max_by_key(|(_, cache)| cache.level)?;
         let before = caches.iter().filter(loads).filter(|(_, cache)| cache.level < last.level);
         let earlier = before.map(|(_, cache)| cache.size).max()?;
+        let beside = if last.filled_by == FilledBy::Victims { earlier } else { 0 };
         (last.shared_by == SharedBy::Socket && last.size > earlier).then_some(Self {
             number,
             earlier,
-            described: last.size,
+            described: last.size + beside,
+            beside,
             half_cycles: (last.hit_cycles + machine.memory.cycles) / 2.0,
             line: u64::from(last.line_bytes),
         })
@@ -98,11 +102,11 @@ impl LastLevelCache {
     pub(crate) fn resized(&self, machine: &Machine, bytes: u64) -> Machine {
         let mut machine = machine.clone();
         let cache = &mut machine.caches[self.number];
-        let lines = bytes as f64 / self.line as f64;
+        let lines = bytes.saturating_sub(self.beside).max(1) as f64 / self.line as f64;
         let shapes = (1..40).flat_map(|log2| [8u32, 10, 12, 14].map(|ways| (ways, 1u64 << log2)));
         let off = |shape: &(u32, u64)| (lines / (f64::from(shape.0) * shape.1 as f64)).ln().abs();
         if let Some((ways, sets)) = shapes.min_by(|a, b| off(a).total_cmp(&off(b))) {
-            (cache.size, cache.ways) = (u64::from(ways) * sets * self.line, Ways::Count(ways));
+            cache.set_shape(u64::from(ways) * sets * self.line, Ways::Count(ways));
         }
         machine
     }
@@ -120,5 +124,26 @@ impl LastLevelCache {
             rng.shuffle(&mut words[from..]);
         }
         words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lookaside_machine::preset;
+
+    #[test]
+    fn another_size_is_a_possible_machine() {
+        for (name, beside) in [("zen4", 1 << 20), ("xeon-e5-2650", 0)] {
+            let machine = preset(name).expect("a preset");
+            let cache = LastLevelCache::of(&machine).expect("a shared last level");
+            let size = machine.caches[cache.number].size;
+            assert_eq!(cache.described, size + beside, "{name}");
+            let whole = cache.resized(&machine, cache.described).caches[cache.number].size;
+            assert!(LastLevelCache::same(whole, size), "{name}: {whole}");
+            let small = cache.resized(&machine, (4 << 20) + beside);
+            small.check().expect("a possible machine");
+            assert_eq!(small.caches[cache.number].size, 4 << 20, "{name}");
+        }
     }
 }
