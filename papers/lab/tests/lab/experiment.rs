@@ -135,10 +135,11 @@ fn misses_of_the_last_level_are_counted_by_walks() {
         let [passes, right] = [0, 1].map(|at| known["missed"][at].as_u64().expect("passes"));
         assert!(passes > 0 && 10 * right >= 9 * passes, "{known}");
         for job in task["jobs"].as_array().expect("jobs") {
-            // It may lose its pages whenever another task or another program runs within. Where priorities are nice
-            // values, a job of T1's that had begun before may end within, and count as it does.
+            // It may lose its pages whenever another task or another program runs within, or an interrupt's handler or
+            // the host, which only the witness's pages tell of. Where priorities are nice values, a job of T1's that
+            // had begun before may end within, and count as it does.
             let number = |what: &str| job[what].as_u64().expect("a number");
-            let parts = 2 + number("preemptions") + number("others");
+            let parts = 2 + number("preemptions") + number("others").max(number("outside"));
             assert!(job["unseen_pages"] == 0 && number("misses") <= 4 * parts, "{job}");
         }
     }
