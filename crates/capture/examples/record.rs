@@ -18,6 +18,7 @@ fn main() {
         fetches: true,
         waits: false,
         sample_hz: 2000,
+        intervals: None,
     };
     let mut words = std::env::args_os().skip(1).peekable();
     while let Some(word) = words.next_if(|word| word.to_string_lossy().starts_with("--")) {

@@ -20,6 +20,7 @@
 //!     fetches: true,
 //!     waits: false,
 //!     sample_hz: 1000, // for the sampler only
+//!     intervals: None,
 //! })?;
 //! let (mut block, mut accesses) = (Block::default(), 0);
 //! while recording.source.next_block(&mut block)? {
@@ -47,6 +48,6 @@ pub use error::CaptureError;
 pub use native_clock::{native_run, NativeRun};
 pub use program::{inspect_program, ProgramFile, ProgramIsa};
 pub use recording::{ChildEnd, ProgramControl, Recording};
-pub use request::{RecordRequest, RecordTarget, RecorderBackend};
+pub use request::{Intervals, RecordRequest, RecordTarget, RecorderBackend};
 pub use symbols::{CodeName, Symbols};
 pub use wire::WireReader;

@@ -30,6 +30,11 @@ pub trait ProgramControl: Send + Sync {
     /// # Errors
     /// Where the program could not be waited for.
     fn wait(&self) -> Result<ChildEnd, CaptureError>;
+
+    /// What came of the recording, for the reader of its result. Call after the source has ended.
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// How the program ended.

@@ -1,6 +1,7 @@
 //! What to record, and how.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use lookaside_trace::{FilterWindow, Granularity};
 
@@ -15,6 +16,8 @@ pub enum RecorderBackend {
     ///
     /// [`recording_compiler`]: crate::recording_compiler
     Compiled,
+    /// Exact within intervals of the run, at native speed between them: copies of the process are followed.
+    Intervals,
     /// Clock sampling at native speed.
     Sample,
 }
@@ -24,8 +27,21 @@ pub enum RecorderBackend {
 pub enum RecordTarget {
     /// A program to start, with its arguments.
     Command(Vec<OsString>),
-    /// A process that runs already (sampling only).
+    /// A process that runs already (intervals and sampling only).
     Pid(u32),
+}
+
+/// Which parts of a run are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Intervals {
+    /// CPU time of the program from one interval to the next, on average.
+    pub every: Duration,
+    /// Instructions of one interval, at most.
+    pub instructions: u64,
+    /// Time from the start of the recording to that of the first interval.
+    pub start: Duration,
+    /// Time from the start of the recording after which none begins; `None` = while the program runs.
+    pub stop: Option<Duration>,
 }
 
 /// A recording to be made.
@@ -52,6 +68,8 @@ pub struct RecordRequest {
     pub waits: bool,
     /// Samples per second of each thread's CPU time (sampling only).
     pub sample_hz: u32,
+    /// The parts that are recorded; wanted by [`RecorderBackend::Intervals`], of no meaning elsewhere.
+    pub intervals: Option<Intervals>,
 }
 
 impl RecordRequest {
@@ -68,6 +86,7 @@ impl RecordRequest {
             fetches: false,
             waits: false,
             sample_hz,
+            intervals: None,
         }
     }
 }

@@ -191,7 +191,8 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         Some(pid) => RecordTarget::Pid(pid),
         None => RecordTarget::Command(args.command.clone()),
     };
-    let backend = backend::choose(&target, args.backend.map(Into::into), args.exact, args.yes)?;
+    let (intervals, backend) = args.intervals.intervals(args.backend.map(Into::into))?;
+    let backend = backend::choose(&target, backend, args.exact, args.yes)?;
     let filter = remedies::filter(setup);
     let request = RecordRequest {
         target,
@@ -205,6 +206,7 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         // For the timing, which needs the native run.
         waits: !args.once,
         sample_hz: args.hz,
+        intervals,
     };
     let command = match &request.target {
         RecordTarget::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),

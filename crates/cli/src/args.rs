@@ -8,6 +8,7 @@ pub mod cc;
 pub mod color;
 pub mod compare;
 pub mod hugepages;
+pub mod intervals;
 pub mod lab;
 pub mod lock;
 pub mod machine;

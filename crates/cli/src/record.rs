@@ -23,7 +23,8 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
         None => RecordTarget::Command(args.command.clone()),
     };
     check_writable(&args.output)?;
-    let backend = backend::choose(&target, args.backend.map(Into::into), false, args.yes)?;
+    let (intervals, backend) = args.intervals.intervals(args.backend.map(Into::into))?;
+    let backend = backend::choose(&target, backend, false, args.yes)?;
     let filter = filter(args, backend)?;
     let interrupt = Interrupt::install()?;
     let (recording, _) = backend::start(RecordRequest {
@@ -37,6 +38,7 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
         fetches: !args.no_fetches,
         waits: false,
         sample_hz: args.hz,
+        intervals,
     })?;
     let control: Arc<dyn lookaside_capture::ProgramControl> = Arc::from(recording.control);
     interrupt.watch(Arc::clone(&control), args.pid.is_none());
@@ -50,6 +52,7 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     interrupt.unwatch();
     // The terminal was the program's until now.
     recording.notes.iter().for_each(say);
+    control.remarks().iter().for_each(say);
     let whole = written.map_err(|e| Failure {
         line: format!("{e}; recording stopped and the program was ended; the trace holds what was recorded until then"),
         code: BROKE_OFF,

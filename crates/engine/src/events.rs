@@ -25,6 +25,7 @@ impl Engine {
             | Event::Marker { .. }
             | Event::Totals { .. }
             | Event::Waits { .. }
+            | Event::Interval { .. }
             | Event::ThreadStart { .. }
             | Event::ThreadExit { .. }
             | Event::ContextSwitch { .. }
@@ -80,7 +81,7 @@ impl Engine {
             Event::Repeats { addr, kind, count } => self.repeats(space, thread, addr, kind as usize, count),
             Event::Totals { .. } => self.spaces[space].set_totals(event),
             // They go with the accesses around them.
-            Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } => {}
+            Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } | Event::Interval { .. } => {}
             Event::Advise { .. } | Event::ThreadStart { .. } | Event::ThreadExit { .. } | Event::Marker { .. } => {}
         }
     }

@@ -225,6 +225,12 @@ pub enum Event {
         /// Of these, those that waited for another.
         waits: u64,
     },
+    /// The recorder was off until now: what comes is an interval of the run, in which it sees all that a thread does.
+    /// The intervals before it are not what came just before.
+    Interval {
+        /// CPU time that the program, with all its threads and processes, had used, in nanoseconds.
+        cpu_ns: u64,
+    },
     /// Counts of this process so far, by kind, left-out repeats included; the last one stands.
     Totals {
         /// Loads.

@@ -243,6 +243,7 @@ fn event_name(event: &Event) -> &'static str {
         Event::Leave { .. } => "leave",
         Event::Touch { .. } => "touch",
         Event::Waits { .. } => "waits",
+        Event::Interval { .. } => "interval",
         Event::Totals { .. } => "totals",
     }
 }

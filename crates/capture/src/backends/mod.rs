@@ -3,6 +3,8 @@
 //! A new recorder is a variant of [`RecorderBackend`], a module here with a `start`, and its line in [`start`].
 
 mod compiled;
+#[cfg(target_arch = "x86_64")]
+mod intervals;
 mod qemu;
 mod sample;
 mod valgrind;
@@ -30,12 +32,24 @@ pub fn start(request: &RecordRequest) -> Result<Recording, CaptureError> {
         RecorderBackend::Valgrind => valgrind::start(request),
         RecorderBackend::Qemu => qemu::start(request),
         RecorderBackend::Compiled => compiled::start(request),
+        RecorderBackend::Intervals => start_intervals(request),
         RecorderBackend::Sample => sample::start(request),
     }?;
     if let Some(note) = note {
         recording.notes.insert(0, note);
     }
     Ok(recording)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn start_intervals(request: &RecordRequest) -> Result<Recording, CaptureError> {
+    intervals::start(request)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn start_intervals(_: &RecordRequest) -> Result<Recording, CaptureError> {
+    let reason = "follows x86-64 code only: use the valgrind backend here".into();
+    Err(CaptureError::Backend { backend: "intervals", reason })
 }
 
 /// The backend that sees every access of a command's program, whether it is installed or not: Valgrind for a program of

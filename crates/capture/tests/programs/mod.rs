@@ -90,6 +90,7 @@ pub fn request(command: Vec<OsString>) -> RecordRequest {
         fetches: true,
         waits: false,
         sample_hz: 0,
+        intervals: None,
     }
 }
 

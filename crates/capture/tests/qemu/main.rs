@@ -65,6 +65,7 @@ fn request(program: &Path, argument: &str) -> RecordRequest {
         fetches: true,
         waits: false,
         sample_hz: 0,
+        intervals: None,
     }
 }
 

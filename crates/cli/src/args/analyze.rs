@@ -7,6 +7,7 @@ use std::str::FromStr;
 use clap::Args;
 use lookaside_stats::LEAST_ROUNDS;
 
+use super::intervals::IntervalArgs;
 use super::model::ModelArgs;
 use super::recording::{BackendArg, GranularityArg};
 use lookaside_cli::output::OutputArgs;
@@ -59,6 +60,8 @@ pub struct AnalyzeArgs {
     /// What an exact recording may leave out
     #[arg(long, value_enum, default_value = "page")]
     pub granularity: GranularityArg,
+    #[command(flatten)]
+    pub intervals: IntervalArgs,
     /// Samples per second of CPU time
     #[arg(long, default_value_t = 1000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub hz: u32,
@@ -80,7 +83,7 @@ pub struct AnalyzeArgs {
     /// Analyze a recorded trace instead of running a program
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pid", "command", "backend"])]
     pub trace: Option<PathBuf>,
-    /// Sample a running process until it exits or you press Ctrl-C
+    /// Record a running process until it exits or you press Ctrl-C: samples, or intervals where they are asked for
     #[arg(long, value_name = "PID", conflicts_with_all = ["command", "exact"])]
     pub pid: Option<u32>,
     /// The program and its arguments

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::intervals::IntervalArgs;
 use super::recording::{BackendArg, GranularityArg};
 
 #[derive(Args)]
@@ -25,13 +26,15 @@ pub struct RecordArgs {
     /// Do not record instruction fetches
     #[arg(long)]
     pub no_fetches: bool,
+    #[command(flatten)]
+    pub intervals: IntervalArgs,
     /// Samples per second of CPU time
     #[arg(long, default_value_t = 1000, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub hz: u32,
     /// Install what is missing without asking
     #[arg(long, short)]
     pub yes: bool,
-    /// Sample a running process until it exits or you press Ctrl-C
+    /// Record a running process until it exits or you press Ctrl-C: samples, or intervals where they are asked for
     #[arg(long, value_name = "PID", conflicts_with = "command")]
     pub pid: Option<u32>,
     /// The program and its arguments

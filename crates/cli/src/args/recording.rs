@@ -13,6 +13,8 @@ pub enum BackendArg {
     Qemu,
     /// A program built by lookaside cc records its own loads and stores
     Compiled,
+    /// Exact within intervals of the run, at native speed between them
+    Intervals,
     /// Clock-based sampling at native speed
     Sample,
 }
@@ -33,6 +35,7 @@ impl From<BackendArg> for RecorderBackend {
             BackendArg::Valgrind => Self::Valgrind,
             BackendArg::Qemu => Self::Qemu,
             BackendArg::Compiled => Self::Compiled,
+            BackendArg::Intervals => Self::Intervals,
             BackendArg::Sample => Self::Sample,
         }
     }

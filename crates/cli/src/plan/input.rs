@@ -63,6 +63,7 @@ pub fn open(
         fetches: true,
         waits: false,
         sample_hz: 0,
+        intervals: None,
     })?;
     let command = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let control: Arc<dyn ProgramControl> = Arc::from(recording.control);

@@ -79,6 +79,7 @@ impl Program {
             fetches: true,
             waits: false,
             sample_hz: 0,
+            intervals: None,
         };
         let mut recording = start(&request).unwrap_or_else(|error| panic!("{error}"));
         let runner = if backend == RecorderBackend::Qemu { Runner::Qemu } else { Runner::Valgrind };

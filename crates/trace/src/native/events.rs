@@ -36,7 +36,8 @@ mod tag {
     /// Of other accesses than loads.
     pub(super) const REPEATS_OF: u8 = 21;
     pub(super) const WAITS: u8 = 22;
-    pub(super) const COUNT: usize = 23;
+    pub(super) const INTERVAL: u8 = 23;
+    pub(super) const COUNT: usize = 24;
 }
 
 /// Takes events and packs them.
@@ -161,6 +162,10 @@ impl EventEncoder {
             Event::Marker { text } => {
                 self.head(pos, tag::MARKER);
                 self.text(text);
+            }
+            Event::Interval { cpu_ns } => {
+                self.head(pos, tag::INTERVAL);
+                self.number(*cpu_ns);
             }
             Event::Site { id, frames } => {
                 self.head(pos, tag::SITE);
@@ -342,6 +347,7 @@ impl EventDecoder<'_> {
             tag::CONTEXT_SWITCH => Event::ContextSwitch { cpu: self.numbers.u32()? },
             tag::MIGRATE => Event::Migrate { cpu: self.numbers.u32()? },
             tag::MARKER => Event::Marker { text: self.text()? },
+            tag::INTERVAL => Event::Interval { cpu_ns: self.numbers.varint()? },
             tag::SITE => {
                 let id = self.numbers.u32()?;
                 let n = self.numbers.bounded(MAX_STREAM as u64)?;

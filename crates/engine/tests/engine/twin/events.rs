@@ -70,7 +70,7 @@ impl Twin {
                 self.free(process, |live| live.range.start == start);
             }
             // The twin sees every access: `a_window_changes_nothing` holds the two together.
-            Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } => {}
+            Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } | Event::Interval { .. } => {}
             Event::Repeats { addr, kind, count } => self.repeats(block, *addr, *kind, *count),
             Event::Totals { loads, stores, instructions, .. } => {
                 self.totals.insert(process, [*loads, *stores, *instructions]);

@@ -89,6 +89,7 @@ fn request(target: RecordTarget, sample_hz: u32) -> RecordRequest {
         fetches: false,
         waits: false,
         sample_hz,
+        intervals: None,
     }
 }
 

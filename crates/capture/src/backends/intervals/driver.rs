@@ -1,0 +1,265 @@
+//! Decides when an interval begins, and of which thread it is.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Sender;
+use lookaside_host::Process;
+
+use super::follow::IntervalEnd;
+use super::message::IntervalNews;
+use super::stopped_thread::NoCopy;
+use super::target::{Interval, TargetProcess};
+use crate::backends::sample::CollectorState;
+use crate::request::Intervals;
+
+/// How often the program's CPU time is looked at.
+const LOOK: Duration = Duration::from_millis(5);
+/// How often the program's processes are looked for, which takes longer.
+const LOOK_FOR_PROCESSES: Duration = Duration::from_millis(200);
+/// Nanoseconds of a tick, where the kernel does not say it finer (proc(5), `USER_HZ`).
+const TICK_NS: u64 = 10_000_000;
+
+/// What the intervals came to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct IntervalTally {
+    pub(super) intervals: u64,
+    pub(super) complete: u64,
+    pub(super) instructions: u64,
+    /// How often each call ended an interval.
+    pub(super) calls: HashMap<i64, u64>,
+    pub(super) faults: u64,
+    pub(super) other_ends: u64,
+    /// The longest time that a thread stood still, and all of these together.
+    pub(super) longest_stood: Duration,
+    pub(super) stood: Duration,
+    pub(super) cpu_ns: u64,
+    /// Tries at which the thread waited, or was gone.
+    pub(super) missed: u64,
+    /// Why there was no interval, the last time.
+    pub(super) why_none: Option<String>,
+}
+
+/// Makes intervals of a program, with the processes that it starts, until it has ended or nobody wants more.
+pub(super) struct IntervalDriver {
+    pub(super) pid: u32,
+    pub(super) intervals: Intervals,
+    pub(super) collector: Arc<CollectorState>,
+    pub(super) news: Sender<IntervalNews>,
+    /// Whether the program has ended.
+    pub(super) has_ended: Box<dyn Fn() -> bool + Send>,
+    /// It was there before us, and stays when we go.
+    pub(super) is_attached: bool,
+}
+
+impl IntervalDriver {
+    pub(super) fn run(self) -> IntervalTally {
+        let mut tally = IntervalTally::default();
+        let mut targets: HashMap<u32, TargetProcess> = HashMap::new();
+        let mut clock = ProgramClock::new(self.pid);
+        let began = Instant::now();
+        let mut dice = Dice(u64::from(self.pid) | 1);
+        let every = self.intervals.every.as_nanos() as u64;
+        // The first comes within the first half of a period: a short program has one, too.
+        let mut next_ns = dice.below(every / 2 + 1);
+        while !self.collector.stop.load(Ordering::Relaxed) && !(self.has_ended)() {
+            std::thread::sleep(LOOK);
+            if self.intervals.stop.is_some_and(|stop| began.elapsed() > stop) {
+                if self.is_attached {
+                    break;
+                }
+                continue;
+            }
+            clock.look();
+            if began.elapsed() < self.intervals.start {
+                next_ns = clock.total_ns + dice.below(every / 2 + 1);
+            }
+            if clock.total_ns < next_ns {
+                continue;
+            }
+            let Some((process, thread)) = clock.choose(dice.next()) else { continue };
+            let target = targets.entry(process).or_insert_with(|| TargetProcess::new(process));
+            let mut tell = |news| self.news.send(news).is_ok();
+            match target.interval(thread, self.intervals.instructions, clock.total_ns, &mut tell) {
+                Ok(interval) => {
+                    tally.add(interval);
+                    if interval.end == IntervalEnd::Stopped {
+                        break;
+                    }
+                    // Between half and one and a half of the period: no rhythm of the program's is met again and again.
+                    clock.copies.extend(target.ended());
+                    clock.look();
+                    next_ns = clock.total_ns + every / 2 + dice.below(every + 1);
+                    clock.begin_anew();
+                }
+                Err(NoCopy::NotNow) => tally.missed += 1,
+                Err(NoCopy::Never(why)) => {
+                    tally.why_none = Some(why);
+                    next_ns = clock.total_ns + every;
+                }
+                Err(NoCopy::System(error)) => {
+                    tally.why_none = Some(error.to_string());
+                    next_ns = clock.total_ns + every;
+                }
+            }
+        }
+        if !(self.has_ended)() {
+            targets.values_mut().for_each(TargetProcess::let_go);
+        }
+        tally.cpu_ns = clock.total_ns;
+        tally
+    }
+}
+
+impl IntervalTally {
+    /// For the reader of the result.
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let seconds = self.cpu_ns as f64 / 1e9;
+        remarks.push(format!(
+            "recorded: {} of the run ({} instructions in all, of {seconds:.1} s of CPU time); counts are of these",
+            count(self.intervals, "interval"),
+            self.instructions
+        ));
+        if self.intervals > 0 {
+            remarks.push(format!(
+                "the program stood still for at most {:.1} ms at once, {:.1} ms in all",
+                self.longest_stood.as_secs_f64() * 1e3,
+                self.stood.as_secs_f64() * 1e3
+            ));
+        }
+        let cut = self.intervals - self.complete;
+        if cut > 0 {
+            let mut calls: Vec<_> = self.calls.iter().collect();
+            calls.sort_unstable_by_key(|&(number, times)| (std::cmp::Reverse(times), number));
+            let named = calls.iter().take(3).map(|(number, times)| format!("call {number}: {times}"));
+            let named: Vec<String> = named.collect();
+            remarks.push(format!(
+                "{cut} ended early: {} at a system call ({}), {} at a fault or a write to shared memory, {} at code \
+                 that can't be followed",
+                self.calls.values().sum::<u64>(),
+                named.join(", "),
+                self.faults,
+                self.other_ends
+            ));
+        }
+        remarks.extend(self.why_none.as_ref().map(|why| format!("intervals were left out: {why}")));
+        remarks
+    }
+
+    fn add(&mut self, interval: Interval) {
+        self.intervals += 1;
+        self.instructions += interval.instructions;
+        self.stood += interval.stood;
+        self.longest_stood = self.longest_stood.max(interval.stood);
+        match interval.end {
+            IntervalEnd::Complete => self.complete += 1,
+            IntervalEnd::SystemCall(number) => *self.calls.entry(number).or_default() += 1,
+            IntervalEnd::Signal(_) => self.faults += 1,
+            IntervalEnd::Instruction | IntervalEnd::NoCode | IntervalEnd::Stopped => self.other_ends += 1,
+        }
+    }
+}
+
+/// The CPU time of a program's threads.
+struct ProgramClock {
+    pid: u32,
+    processes: Vec<u32>,
+    looked: Instant,
+    /// Copies of ours, which are children of the program's too.
+    copies: HashSet<u32>,
+    /// By process and thread: all of it, and that since the last interval.
+    threads: HashMap<(u32, u32), (u64, u64)>,
+    /// Also of threads that have ended.
+    total_ns: u64,
+}
+
+impl ProgramClock {
+    fn new(pid: u32) -> Self {
+        let looked = Instant::now();
+        let mut clock =
+            Self { pid, processes: vec![pid], looked, copies: HashSet::new(), threads: HashMap::new(), total_ns: 0 };
+        clock.look();
+        // What it used before we came is not ours.
+        clock.begin_anew();
+        clock.total_ns = 0;
+        clock
+    }
+
+    fn look(&mut self) {
+        if self.looked.elapsed() > LOOK_FOR_PROCESSES {
+            self.looked = Instant::now();
+            self.processes = with_descendants(self.pid, &self.copies);
+        }
+        let mut seen = HashMap::new();
+        for &process in &self.processes {
+            for thread in Process::of(process).threads().unwrap_or_default() {
+                let Some(now) = cpu_ns(process, thread) else { continue };
+                let (before, since) = self.threads.get(&(process, thread)).copied().unwrap_or((0, 0));
+                let more = now.saturating_sub(before);
+                self.total_ns += more;
+                seen.insert((process, thread), (now, since + more));
+            }
+        }
+        self.threads = seen;
+    }
+
+    /// A thread, as likely as it used CPU time since the last interval.
+    fn choose(&self, dice: u64) -> Option<(u32, u32)> {
+        let mut all: Vec<_> = self.threads.iter().map(|(&thread, &(_, since))| (thread, since)).collect();
+        all.sort_unstable();
+        let sum: u64 = all.iter().map(|(_, since)| since).sum();
+        let mut at = dice.checked_rem(sum)?;
+        all.into_iter()
+            .find(|&(_, since)| {
+                let is_it = at < since;
+                at = at.saturating_sub(since);
+                is_it
+            })
+            .map(|(thread, _)| thread)
+    }
+
+    fn begin_anew(&mut self) {
+        self.threads.values_mut().for_each(|(_, since)| *since = 0);
+    }
+}
+
+fn with_descendants(pid: u32, copies: &HashSet<u32>) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut at = 0;
+    while let Some(&process) = all.get(at) {
+        at += 1;
+        let children = Process::of(process).children().unwrap_or_default();
+        all.extend(children.into_iter().filter(|child| !copies.contains(child)));
+    }
+    all
+}
+
+fn cpu_ns(process: u32, thread: u32) -> Option<u64> {
+    let thread = Process::of(process).thread(thread);
+    let fine = thread.bytes("schedstat").ok();
+    let fine = fine.and_then(|text| String::from_utf8(text).ok()?.split(' ').next()?.parse().ok());
+    fine.or_else(|| Some(thread.stat().ok()?.cpu_ticks() * TICK_NS))
+}
+
+fn count(n: u64, of: &str) -> String {
+    format!("{n} {of}{}", if n == 1 { "" } else { "s" })
+}
+
+/// Numbers that follow no rhythm (xorshift64, Marsaglia 2003).
+struct Dice(u64);
+
+impl Dice {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next().checked_rem(end).unwrap_or(0)
+    }
+}

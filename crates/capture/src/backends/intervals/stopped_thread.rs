@@ -1,0 +1,198 @@
+//! Stops a running thread where a copy of its process can be made, and lets it go on.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use libc::{pid_t, user_regs_struct};
+
+use super::injection::Lent;
+use super::snapshot_process::{CopiedRegion, SnapshotProcess};
+use super::tracee::{Stop, Tracee};
+
+/// A thread in user code may come to a system call within this time. An interval that begins behind one is not cut
+/// short by it.
+const TO_NEXT_CALL: Duration = Duration::from_millis(2);
+/// A thread that waits in a system call is given up after this.
+const PATIENCE: Duration = Duration::from_millis(300);
+const LOOK: Duration = Duration::from_micros(100);
+/// The code segment of 64-bit programs (arch/x86/include/asm/segment.h).
+const CODE_64: u64 = 0x33;
+/// What the kernel says of a system call that is to be begun again (include/linux/errno.h).
+const BROKEN_OFF: i64 = -(libc::EINTR as i64);
+const BEGIN_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
+
+/// Why no copy was made of a process.
+#[derive(Debug)]
+pub(super) enum NoCopy {
+    /// The thread waits, or is gone: another time.
+    NotNow,
+    /// It never will be; why.
+    Never(String),
+    /// The kernel refused.
+    System(io::Error),
+}
+
+impl From<io::Error> for NoCopy {
+    fn from(error: io::Error) -> Self {
+        match error.raw_os_error() {
+            Some(libc::ESRCH) => Self::NotNow,
+            _ => Self::System(error),
+        }
+    }
+}
+
+/// A thread of ours to hold, which is stopped in no system call.
+pub(super) struct StoppedThread {
+    tracee: Tracee,
+    registers: user_regs_struct,
+    since: Instant,
+    lets_go: bool,
+}
+
+impl StoppedThread {
+    /// Stops a thread between system calls.
+    ///
+    /// # Errors
+    /// It waits, is gone, or may not be stopped.
+    pub(super) fn stop(thread: pid_t) -> Result<Self, NoCopy> {
+        let tracee = Tracee::seize(thread)?;
+        // From here on it is let go whatever happens.
+        let mut stopped = Self { tracee, registers: user_regs_struct_of_zeros(), since: Instant::now(), lets_go: true };
+        stopped.find_place()?;
+        if stopped.registers.cs != CODE_64 {
+            return Err(NoCopy::Never("it runs 32-bit code".into()));
+        }
+        if stopped.registers.gs_base != 0 {
+            return Err(NoCopy::Never("it uses the gs register, which the recorder needs".into()));
+        }
+        Ok(stopped)
+    }
+
+    /// A copy of its process; and for how long the thread stood still. `before`: a copy that has ended, and of which the
+    /// process shall take note. `call`: address of an instruction that makes a system call.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(super) fn copy(
+        self,
+        before: &mut Option<pid_t>,
+        (call, regions, base): (u64, &[CopiedRegion], u64),
+        holds: bool,
+    ) -> Result<(SnapshotProcess, Option<Self>, Duration), NoCopy> {
+        let lent = Lent::take(&self.tracee, call)?;
+        if let Some(ended) = before.take() {
+            let _ = lent.call(libc::SYS_wait4, wait_for(ended));
+        }
+        let copied = lent.copy();
+        lent.give_back()?;
+        let copy = copied? as pid_t;
+        let registers = self.registers;
+        let since = self.since;
+        let held = if holds {
+            Some(self)
+        } else {
+            drop(self);
+            None
+        };
+        let stood = since.elapsed();
+        let process = SnapshotProcess::prepare(copy, (registers, call), regions, base);
+        *before = Some(copy);
+        Ok((process?, held, stood))
+    }
+
+    /// Has the process take note of the end of a copy.
+    pub(super) fn take_note_of(&self, ended: pid_t, call: u64) -> io::Result<()> {
+        let lent = Lent::take(&self.tracee, call)?;
+        let _ = lent.call(libc::SYS_wait4, wait_for(ended));
+        lent.give_back()
+    }
+
+    fn find_place(&mut self) -> Result<(), NoCopy> {
+        self.tracee.interrupt()?;
+        let until = Instant::now() + PATIENCE;
+        // Of a thread that was in user code: when it is stopped there.
+        let mut in_code_until: Option<Instant> = None;
+        let mut in_call = false;
+        // It has not heard our last request to stop yet.
+        let mut asked = true;
+        loop {
+            let late = Instant::now() > until;
+            let Some(stop) = self.tracee.wait(false)? else {
+                if late || in_code_until.is_some_and(|until| Instant::now() > until) && !in_call {
+                    self.tracee.interrupt()?;
+                    (in_code_until, asked) = (None, true);
+                }
+                std::thread::sleep(LOOK);
+                continue;
+            };
+            match stop {
+                Stop::Ended => {
+                    self.lets_go = false;
+                    return Err(NoCopy::NotNow);
+                }
+                Stop::Group => self.tracee.listen()?,
+                Stop::Signal(signal) => self.tracee.go_to_call(signal)?,
+                Stop::Call => {
+                    in_call = !in_call;
+                    self.registers = self.tracee.registers()?;
+                    let result = self.registers.rax as i64;
+                    if !in_call && asked && result == BROKEN_OFF {
+                        self.begin_again()?;
+                    } else if !in_call && !BEGIN_AGAIN.contains(&result) {
+                        self.since = Instant::now();
+                        return Ok(());
+                    }
+                    self.tracee.go_to_call(0)?;
+                }
+                Stop::Event(_) => {
+                    self.registers = self.tracee.registers()?;
+                    (in_call, asked) = (false, false);
+                    let was_in_call = (self.registers.orig_rax as i64) >= 0;
+                    if was_in_call && self.registers.rax as i64 == BROKEN_OFF {
+                        self.begin_again()?;
+                    }
+                    if late {
+                        return Err(NoCopy::NotNow);
+                    }
+                    match in_code_until {
+                        // The second time, it is in user code still.
+                        None if !was_in_call && self.since.elapsed() > TO_NEXT_CALL => {
+                            self.since = Instant::now();
+                            return Ok(());
+                        }
+                        _ => {
+                            in_code_until = (!was_in_call).then(|| Instant::now() + TO_NEXT_CALL);
+                            self.tracee.go_to_call(0)?;
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// A call that our stop has broken off with `EINTR`, though no signal came, is made again: some are not by the
+    /// kernel itself (signal(7), epoll_wait and others).
+    fn begin_again(&mut self) -> io::Result<()> {
+        self.registers.rip = self.registers.rip.wrapping_sub(2);
+        self.registers.rax = self.registers.orig_rax;
+        self.registers.orig_rax = u64::MAX;
+        self.tracee.set_registers(&self.registers)
+    }
+}
+
+impl Drop for StoppedThread {
+    fn drop(&mut self) {
+        if self.lets_go {
+            self.tracee.detach(0);
+        }
+    }
+}
+
+fn wait_for(process: pid_t) -> [u64; 6] {
+    [process as u64, 0, (libc::WNOHANG | libc::__WALL) as u64, 0, 0, 0]
+}
+
+fn user_regs_struct_of_zeros() -> user_regs_struct {
+    // SAFETY: it is made of numbers.
+    unsafe { std::mem::zeroed() }
+}

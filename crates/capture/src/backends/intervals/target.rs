@@ -1,0 +1,197 @@
+//! A process of which intervals are recorded.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use libc::pid_t;
+use lookaside_host::Process;
+use lookaside_trace::{Event, MemoryMap, Region};
+
+use super::area::{AREA_BYTES, PAGE};
+use super::follow::{follow, FollowLog, IntervalEnd};
+use super::message::IntervalNews;
+use super::snapshot_process::{CopiedRegion, SnapshotProcess};
+use super::stopped_thread::{NoCopy, StoppedThread};
+use super::translator::Translator;
+use crate::backends::read_memory;
+
+/// Where the area is looked room for, from here on upwards: far from where programs, libraries, heaps and stacks are.
+const ROOM: u64 = 0x1000_0000_0000;
+/// User addresses end below.
+const ROOM_END: u64 = 0x7000_0000_0000;
+
+/// What an interval came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval {
+    pub(super) instructions: u64,
+    pub(super) end: IntervalEnd,
+    /// For how long the program's thread stood still.
+    pub(super) stood: Duration,
+}
+
+/// A process, and what is known of its code.
+#[derive(Debug)]
+pub(super) struct TargetProcess {
+    pid: u32,
+    executable: Option<PathBuf>,
+    translator: Option<Translator>,
+    map: MemoryMap,
+    /// A copy that has ended, of which the process has not taken note.
+    ended: Option<pid_t>,
+    /// The address of an instruction that makes a system call, and of what that is a part.
+    call: Option<(u64, Region)>,
+}
+
+/// Takes what is told of an interval; `false`: nobody wants more.
+pub(super) type Tell<'a> = dyn FnMut(IntervalNews) -> bool + 'a;
+
+impl TargetProcess {
+    pub(super) fn new(pid: u32) -> Self {
+        Self { pid, executable: None, translator: None, map: MemoryMap::default(), ended: None, call: None }
+    }
+
+    /// Records an interval of one of its threads.
+    ///
+    /// # Errors
+    /// No copy can be made of it, now or ever.
+    pub(super) fn interval(
+        &mut self,
+        thread: u32,
+        most: u64,
+        cpu_ns: u64,
+        tell: &mut Tell,
+    ) -> Result<Interval, NoCopy> {
+        let process = Process::of(self.pid);
+        let status = process.status().map_err(|_| NoCopy::NotNow)?;
+        if status.value("Seccomp").is_some_and(|mode| mode != "0") {
+            return Err(NoCopy::Never("its system calls are filtered (seccomp): calls of ours could end it".into()));
+        }
+        let stopped = StoppedThread::stop(thread as pid_t)?;
+        let text = process.maps_text().map_err(|_| NoCopy::NotNow)?;
+        let regions = CopiedRegion::listed(&text);
+        let call = self.call(&regions)?;
+        let base = self.base(&regions)?;
+        // Huge pages that are copied on a write become small ones.
+        let holds = process.smaps_rollup().is_ok_and(|all| all.anonymous_huge_bytes > 0);
+        let (copy, held, stood) = stopped.copy(&mut self.ended, (call, &regions, base), holds)?;
+        let begin = std::time::Instant::now();
+        let mut events = self.begin(&process);
+        events.extend(self.map.reconcile(regions.into_iter().map(|its| its.region).collect()));
+        let thread_base = copy.registers.fs_base;
+        let mut translator = self.translator.take().filter(|its| its.base() == base);
+        if !translator.as_mut().is_some_and(|its| is_current(its, &copy)) {
+            translator = None;
+        }
+        let is_new = translator.is_none();
+        let mut translator = translator.unwrap_or_else(|| Translator::new(base));
+        let mut wanted = tell(IntervalNews::Begin { process: self.pid, thread, thread_base, cpu_ns, is_new });
+        wanted &= tell(IntervalNews::Events(events));
+        let (pid, map) = (copy.tracee.0 as u32, &mut self.map);
+        let mut log = TargetLog { pid, map, tell, base, wanted };
+        let followed = follow(&copy, &mut translator, most, &mut log);
+        self.translator = Some(translator);
+        drop(copy);
+        let stood = if held.is_some() { stood + begin.elapsed() } else { stood };
+        let (instructions, end) = followed?;
+        Ok(Interval { instructions, end, stood })
+    }
+
+    /// The last copy that was made of it.
+    pub(super) fn ended(&self) -> Option<u32> {
+        self.ended.map(|copy| copy as u32)
+    }
+
+    /// Has it take note of the end of the last copy; it goes on without us.
+    pub(super) fn let_go(&mut self) {
+        let (Some(ended), Some((call, _))) = (self.ended.take(), &self.call) else { return };
+        if let Ok(stopped) = StoppedThread::stop(self.pid as pid_t) {
+            let _ = stopped.take_note_of(ended, *call);
+        }
+    }
+
+    /// What it runs, where that is news.
+    fn begin(&mut self, process: &Process) -> Vec<Event> {
+        let executable = process.exe().ok();
+        if executable == self.executable {
+            return Vec::new();
+        }
+        let path = executable.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        self.executable = executable;
+        self.map.clear();
+        vec![Event::Exec { path }]
+    }
+
+    /// The address of an instruction that makes a system call: the kernel's own page of code for programs has one.
+    fn call(&mut self, regions: &[CopiedRegion]) -> Result<u64, NoCopy> {
+        let none = || NoCopy::Never("its memory has no [vdso], through which the recorder makes system calls".into());
+        let vdso = regions.iter().map(|its| &its.region);
+        let vdso = vdso.filter(
+            |region| matches!(&region.source, lookaside_trace::MapSource::File { path, .. } if path == "[vdso]"),
+        );
+        let vdso = vdso.last().ok_or_else(none)?;
+        if let Some((call, region)) = &self.call {
+            if region == vdso {
+                return Ok(*call);
+            }
+        }
+        let mut code = vec![0; vdso.bytes() as usize];
+        let len = read_memory(self.pid, vdso.start, &mut code);
+        let at = code[..len].windows(2).position(|two| two == [0x0f, 0x05]).ok_or_else(none)?;
+        let call = vdso.start + at as u64;
+        self.call = Some((call, vdso.clone()));
+        Ok(call)
+    }
+
+    /// An address at which there is room for the area: where it was before, if there still is.
+    fn base(&self, regions: &[CopiedRegion]) -> Result<u64, NoCopy> {
+        let is_free = |base: u64| {
+            let end = base + u64::from(AREA_BYTES);
+            !regions.iter().any(|its| its.region.start < end + PAGE && base < its.region.end + PAGE)
+        };
+        let last = self.translator.as_ref().map(Translator::base);
+        let behind = regions.iter().map(|its| its.region.end.next_multiple_of(1 << 21) + (1 << 21));
+        let places = last.into_iter().chain([ROOM]).chain(behind.filter(|place| (ROOM..ROOM_END).contains(place)));
+        let mut free = places.filter(|&place| is_free(place));
+        free.next().ok_or_else(|| NoCopy::Never("its memory has no room for the recorder's own".into()))
+    }
+}
+
+/// The code is what it was when it was translated.
+fn is_current(translator: &Translator, copy: &SnapshotProcess) -> bool {
+    let mut bytes = [0; PAGE as usize];
+    translator.pages().all(|(page, sum)| {
+        let len = read_memory(copy.tracee.0 as u32, page, &mut bytes);
+        crc32fast::hash(&bytes[..len]) == sum
+    })
+}
+
+/// Tells what a snapshot does.
+struct TargetLog<'a, 'b> {
+    pid: u32,
+    map: &'a mut MemoryMap,
+    tell: &'a mut Tell<'b>,
+    base: u64,
+    wanted: bool,
+}
+
+impl FollowLog for TargetLog<'_, '_> {
+    fn plans(&mut self, plans: Vec<super::block_plan::BlockPlan>) {
+        self.wanted &= (self.tell)(IntervalNews::Plans(plans));
+    }
+
+    fn words(&mut self, words: Vec<u64>) -> bool {
+        self.wanted = self.wanted && (self.tell)(IntervalNews::Words(words));
+        self.wanted
+    }
+
+    fn maps(&mut self) {
+        let Ok(text) = Process::of(self.pid).maps_text() else { return };
+        let ours = self.base..self.base + u64::from(AREA_BYTES);
+        let mut regions: Vec<Region> = CopiedRegion::listed(&text).into_iter().map(|its| its.region).collect();
+        regions.retain(|region| !ours.contains(&region.start));
+        let events = self.map.reconcile(regions);
+        if !events.is_empty() {
+            self.wanted &= (self.tell)(IntervalNews::Events(events));
+        }
+    }
+}
