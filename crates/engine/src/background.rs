@@ -151,10 +151,10 @@ impl Engine {
     }
 
     /// The outcome with the background's counts in place of the program's. Rows, touched pages, and loads, stores and
-    /// instructions by process are not kept separately: they are everyone's.
+    /// instructions by process are not kept separately: they are everyone's. It tells of no intervals.
     pub fn background_outcome(&mut self, background: &mut BackgroundCounts) -> Outcome {
         std::mem::swap(&mut self.counts, &mut background.0);
-        let outcome = self.outcome();
+        let outcome = Outcome { intervals: Vec::new(), ..self.outcome() };
         std::mem::swap(&mut self.counts, &mut background.0);
         outcome
     }

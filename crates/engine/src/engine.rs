@@ -8,6 +8,7 @@ use crate::chunks::KnownChunks;
 use crate::counts::EngineCounts;
 use crate::fasthash::FastMap;
 use crate::hardware::Hardware;
+use crate::intervals::IntervalState;
 use crate::plan::EnginePlan;
 use crate::rows::{Attribution, RowCost, ThreadTotals};
 use crate::space::AddressSpace;
@@ -40,6 +41,7 @@ pub struct Engine {
     /// By hardware thread.
     pub(crate) streams: Vec<Streams>,
     pub(crate) counts: EngineCounts,
+    pub(crate) intervals: IntervalState,
     pub(crate) rows: Attribution,
     /// The kernel's space first.
     pub(crate) spaces: Vec<AddressSpace>,
@@ -73,6 +75,7 @@ impl Engine {
             tables: TableMemo::new(),
             streams: vec![Streams::default(); plan.hw_threads],
             counts: EngineCounts::new(&plan),
+            intervals: IntervalState::new(&plan),
             rows: Attribution::default(),
             spaces: vec![AddressSpace::kernel(&plan)],
             space_of: FastMap::default(),

@@ -36,6 +36,9 @@ pub struct Outcome {
     pub pages_touched: Vec<(PageSize, u64)>,
     /// Bytes of page-table pages that walks have read from (guest stage), as laid out.
     pub table_bytes: u64,
+    /// Intervals of the run, where it was recorded in such: what each counted after it had warmed up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intervals: Vec<IntervalCounts>,
     /// Rows by page, hottest translation cost first, ties by address.
     pub pages: Vec<PageRow>,
     /// Rows by mapping.
@@ -64,6 +67,23 @@ impl Outcome {
             + self.translation_cycles()
             + self.switch_cycles
     }
+}
+
+/// What an interval of a run counted after it had warmed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+pub struct IntervalCounts {
+    /// CPU time that the program had used when the interval began, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Accesses, left-out repeats too.
+    pub accesses: u64,
+    /// Walks, of data and of fetches.
+    pub walks: u64,
+    /// Cycles of these.
+    pub walk_cycles: f64,
+    /// Cycles of translation: walks, and hits beyond the first level.
+    pub translation_cycles: f64,
+    /// All modelled cycles.
+    pub modelled_cycles: f64,
 }
 
 /// Counts of the data side or of the fetch side.

@@ -34,6 +34,7 @@ impl Engine {
         let thread = self.thread(block.process, block.thread);
         let len = block.addr.len().min(block.kind.len());
         self.watch_windows(block);
+        self.swap_warm_up();
         let mut from = 0;
         let mut events = &block.events[..];
         loop {
@@ -46,6 +47,7 @@ impl Engine {
             self.apply_event(event, space, thread);
             events = rest;
         }
+        self.swap_warm_up();
     }
 
     /// Accesses, with the pages that leave a window in between.

@@ -5,6 +5,7 @@ use lookaside_machine::PageSize;
 use crate::classes::{CLASSES, KINDS, SIDES, SIDE_OF};
 use crate::context::KERNEL;
 use crate::engine::Engine;
+use crate::intervals::IntervalUnits;
 use crate::os::to_cycles;
 use crate::pages::NONE;
 use crate::plan::WalkPlan;
@@ -27,6 +28,7 @@ impl Engine {
             switch_cycles: to_cycles(u128::from(self.counts.context_switches) * u128::from(self.plan.switch_units)),
             pages_touched: self.by_size(|class| self.spaces.iter().map(|space| space.pages.ever[class]).sum()),
             table_bytes: self.counts.table_bytes,
+            intervals: self.interval_counts(),
             ..Outcome::default()
         };
         for space in &self.spaces[KERNEL + 1..] {
@@ -128,6 +130,14 @@ impl Engine {
         let stalls = (0..KINDS).map(|kind| self.stall_units(kind)).sum::<u128>();
         let switches = product(self.counts.context_switches, self.plan.switch_units);
         (recorded + self.counts.repeats.iter().sum::<u64>(), translation, stalls + switches)
+    }
+
+    /// What was counted so far, for intervals.
+    pub(crate) fn interval_units(&self) -> IntervalUnits {
+        let (accesses, translation, other) = self.units();
+        let walks = self.counts.reached.iter().flatten().map(|reached| last(reached)).sum();
+        let walk = (0..SIDES).map(|side| self.walk_units(side)).sum();
+        IntervalUnits { accesses, walks, walk, translation, other }
     }
 
     /// Units that data accesses of a kind waited beyond a hit in their first cache.

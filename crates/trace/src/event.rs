@@ -225,12 +225,15 @@ pub enum Event {
         /// Of these, those that waited for another.
         waits: u64,
     },
-    /// The recorder was off until now: what comes is an interval of the run, in which it sees all that a thread does.
-    /// The intervals before it are not what came just before.
+    /// The recorder was off until now: what comes is an interval of the run, in which it sees all that a thread does. A
+    /// model's state is that of the end of the interval before, so what comes warms it up, and does not count before
+    /// [`Event::Counts`].
     Interval {
         /// CPU time that the program, with all its threads and processes, had used, in nanoseconds.
         cpu_ns: u64,
     },
+    /// From here on the interval counts.
+    Counts,
     /// Counts of this process so far, by kind, left-out repeats included; the last one stands.
     Totals {
         /// Loads.

@@ -244,6 +244,7 @@ fn event_name(event: &Event) -> &'static str {
         Event::Touch { .. } => "touch",
         Event::Waits { .. } => "waits",
         Event::Interval { .. } => "interval",
+        Event::Counts => "counts",
         Event::Totals { .. } => "totals",
     }
 }

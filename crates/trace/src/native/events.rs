@@ -37,7 +37,8 @@ mod tag {
     pub(super) const REPEATS_OF: u8 = 21;
     pub(super) const WAITS: u8 = 22;
     pub(super) const INTERVAL: u8 = 23;
-    pub(super) const COUNT: usize = 24;
+    pub(super) const COUNTS: u8 = 24;
+    pub(super) const COUNT: usize = 25;
 }
 
 /// Takes events and packs them.
@@ -167,6 +168,7 @@ impl EventEncoder {
                 self.head(pos, tag::INTERVAL);
                 self.number(*cpu_ns);
             }
+            Event::Counts => self.head(pos, tag::COUNTS),
             Event::Site { id, frames } => {
                 self.head(pos, tag::SITE);
                 self.number(u64::from(*id));
@@ -348,6 +350,7 @@ impl EventDecoder<'_> {
             tag::MIGRATE => Event::Migrate { cpu: self.numbers.u32()? },
             tag::MARKER => Event::Marker { text: self.text()? },
             tag::INTERVAL => Event::Interval { cpu_ns: self.numbers.varint()? },
+            tag::COUNTS => Event::Counts,
             tag::SITE => {
                 let id = self.numbers.u32()?;
                 let n = self.numbers.bounded(MAX_STREAM as u64)?;

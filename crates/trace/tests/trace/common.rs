@@ -100,6 +100,7 @@ pub fn event() -> impl Strategy<Value = Event> {
         any::<u32>().prop_map(|cpu| Event::Migrate { cpu }),
         text().prop_map(|text| Event::Marker { text }),
         any::<u64>().prop_map(|cpu_ns| Event::Interval { cpu_ns }),
+        Just(Event::Counts),
         (any::<u32>(), vec(addr(), 0..16)).prop_map(|(id, frames)| Event::Site { id, frames }),
         (addr(), any::<u64>(), any::<u32>()).prop_map(|(addr, len, site)| Event::Alloc { addr, len, site }),
         addr().prop_map(|addr| Event::Free { addr }),

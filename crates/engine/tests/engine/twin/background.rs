@@ -55,6 +55,40 @@ impl Twin {
         std::mem::swap(&mut self.shootdowns, &mut apart.shootdowns);
     }
 
+    /// From here on what is counted is kept apart, or no longer.
+    pub fn count_apart(&mut self, apart: bool) {
+        if std::mem::replace(&mut self.warms_up, apart) != apart {
+            self.swap_warm_up();
+        }
+    }
+
+    pub fn swap_warm_up(&mut self) {
+        // Nobody asks for what was counted before.
+        let mut apart = self.warm_up.take().unwrap_or_else(|| Box::new(self.apart()));
+        self.swap(&mut apart);
+        self.warm_up = Some(apart);
+    }
+
+    /// An interval begins.
+    pub fn interval(&mut self, cpu_ns: u64) {
+        self.count_apart(false);
+        self.intervals.push((cpu_ns, self.interval_units()));
+        self.count_apart(true);
+    }
+
+    /// Accesses, walks, and units of walks, of translation and of all else, so far.
+    pub fn interval_units(&self) -> [u64; 5] {
+        let sum = |of: fn(&SideCounts) -> u64| self.sides.iter().map(of).sum::<u64>();
+        let switches = self.context_switches * os::to_units(self.setup.machine.context_switch.cycles);
+        [
+            sum(|side| side.accesses),
+            sum(|side| side.counts.walks),
+            sum(|side| side.counts.walk_units),
+            sum(|side| side.counts.walk_units + side.counts.tlb_hit_units),
+            sum(|side| side.stall_units) + switches,
+        ]
+    }
+
     /// Cycles of the read.
     fn read_entry(&mut self, process: u32, thread: u32, addr: u64, level: u32) -> f64 {
         let seen = self.threads.len();
@@ -115,6 +149,7 @@ fn twin(setup: &Setup, deeds: &[(BackgroundStep<'_>, bool)], of_others: bool) ->
     }
     if of_others {
         twin.swap(&mut apart);
+        twin.intervals.clear();
     }
     (twin.finish(), took)
 }

@@ -70,7 +70,9 @@ impl Twin {
                 self.free(process, |live| live.range.start == start);
             }
             // The twin sees every access: `a_window_changes_nothing` holds the two together.
-            Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } | Event::Interval { .. } => {}
+            Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } => {}
+            Event::Interval { cpu_ns } => self.interval(*cpu_ns),
+            Event::Counts => self.count_apart(false),
             Event::Repeats { addr, kind, count } => self.repeats(block, *addr, *kind, *count),
             Event::Totals { loads, stores, instructions, .. } => {
                 self.totals.insert(process, [*loads, *stores, *instructions]);

@@ -441,6 +441,8 @@ fn op(who: u8, what: u16, a: u16, b: u16, among: u16) -> ThreadItem {
         20 => Event::Repeats { addr, kind, count: small & 7 },
         21 if b & 7 == 0 => Event::Totals { loads: small, stores: small + 1, fetches: 0, instructions: 7 },
         21 if b & 7 == 1 => Event::Marker { text: "m".into() },
+        21 if b & 7 == 3 => Event::Interval { cpu_ns: small },
+        21 if b & 7 == 4 => Event::Counts,
         21 if b & 7 == 2 => Event::ThreadStart { thread: 1 },
         21 => Event::ThreadExit { thread: 1 },
         _ => {

@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use lookaside_engine::os::{self, to_cycles};
-use lookaside_engine::{AccessResult, Detail, Outcome, Reference, Setup, Side};
+use lookaside_engine::{AccessResult, Detail, IntervalCounts, Outcome, Reference, Setup, Side};
 use lookaside_machine::{Machine, PageSize, Serves, Stage, SwitchAction, TableFormat};
 use lookaside_trace::{Block, Kind};
 
+use super::background::TwinBackground;
 use super::hardware::{total_threads, TranslationRequest, TwinHardware};
 use super::rows::{CostCounts, TwinRows};
 use super::space::{inside, page_range, PageMark, TwinSpace};
@@ -49,7 +50,7 @@ impl TwinStep {
 
 #[derive(Default)]
 pub struct SideCounts {
-    accesses: u64,
+    pub accesses: u64,
     pub counts: CostCounts,
     walks_by_size: BTreeMap<PageSize, u64>,
     pub by_server: BTreeMap<usize, u64>,
@@ -80,6 +81,11 @@ pub struct Twin {
     pub kinds: BTreeMap<u32, [u64; 3]>,
     /// Loads, stores, instructions by process.
     pub totals: BTreeMap<u32, [u64; 3]>,
+    /// What counts is kept apart: an interval warms up.
+    pub warms_up: bool,
+    pub warm_up: Option<Box<TwinBackground>>,
+    /// CPU time, and what was counted before.
+    pub intervals: Vec<(u64, [u64; 5])>,
     /// What each access did, in order.
     pub steps: Vec<TwinStep>,
 }
@@ -105,6 +111,9 @@ impl Twin {
             shootdowns: 0,
             kinds: BTreeMap::new(),
             totals: BTreeMap::new(),
+            warms_up: false,
+            warm_up: None,
+            intervals: Vec::new(),
             steps: Vec::new(),
             setup: setup.clone(),
         }
@@ -114,6 +123,9 @@ impl Twin {
         let seen = self.threads.len();
         let total = total_threads(&self.setup.machine);
         self.threads.entry((block.process, block.thread)).or_insert(seen % total);
+        if self.warms_up {
+            self.swap_warm_up();
+        }
         let mut events = block.events.iter().peekable();
         for i in 0..block.addr.len() {
             while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= i) {
@@ -124,6 +136,9 @@ impl Twin {
         }
         for (_, event) in events {
             self.event(block, event);
+        }
+        if self.warms_up {
+            self.swap_warm_up();
         }
     }
 
@@ -246,8 +261,28 @@ impl Twin {
     }
 
     pub fn finish(self) -> Outcome {
+        let end = self.interval_units();
         let machine = &self.setup.machine;
         let mut outcome = Outcome { machine: machine.name.clone(), ..Outcome::default() };
+        let ends = self.intervals.iter().skip(1).map(|(_, units)| *units).chain([end]);
+        outcome.intervals = self
+            .intervals
+            .iter()
+            .zip(ends)
+            .map(|((cpu_ns, begin), end)| {
+                let [accesses, walks, walk, translation, other] =
+                    std::array::from_fn(|i| end[i].saturating_sub(begin[i]));
+                let cycles = |units: u64| to_cycles(units.into());
+                IntervalCounts {
+                    cpu_ns: *cpu_ns,
+                    accesses,
+                    walks,
+                    walk_cycles: cycles(walk),
+                    translation_cycles: cycles(translation),
+                    modelled_cycles: accesses as f64 + cycles(translation) + cycles(other),
+                }
+            })
+            .collect();
         let [data, fetch] = self.sides;
         outcome.data = data.finish(&self.setup);
         outcome.fetch = fetch.finish(&self.setup);
