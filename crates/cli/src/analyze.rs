@@ -9,7 +9,9 @@ use lookaside_probe::HeldFrames;
 use lookaside_techniques::huge_gain::HugeGain;
 use lookaside_techniques::hugepages::mosaic::{MosaicWindow, RecordedMemory};
 use lookaside_techniques::sampled::SampleTally;
-use lookaside_techniques::{names, remedies, Analysis, ChildExit, HeatMap, Profile, ProfiledVisits, Seeing};
+use lookaside_techniques::{
+    names, remedies, Analysis, ChildExit, HeatMap, IntervalEstimate, Profile, ProfiledVisits, Seeing,
+};
 use lookaside_trace::{Block, Granularity, Source, TraceInfo};
 use lookaside_views::analysis::view;
 use lookaside_views::json;
@@ -48,10 +50,12 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     };
     args.output.check()?;
     let mut measure = args.measure.map(|wanted| measure::plan(args, wanted)).transpose()?;
+    let in_intervals = args.trace.is_none() && args.intervals.are_wanted(args.backend.map(Into::into));
+    let once = args.once || in_intervals;
     let interrupt = Interrupt::install()?;
     let had_input = SecondInput::may_hold_something();
-    let second = if args.once { SecondInput::Nothing } else { second_input(args)? };
-    let mut held = if args.once || args.command.is_empty() { HeldFrames::none() } else { HeldFrames::hold() };
+    let second = if once { SecondInput::Nothing } else { second_input(args)? };
+    let mut held = if once || args.command.is_empty() { HeldFrames::none() } else { HeldFrames::hold() };
     let mut input = open(args, &setup)?;
     second.let_go().map_err(|e| Failure::bad(format_args!("standard input: {e}")))?;
     if let Some(control) = &input.control {
@@ -80,6 +84,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         os: setup.os.clone(),
         seed: setup.seed,
         outcome: Outcome::default(),
+        intervals: None,
         curve: None,
         objects: Vec::new(),
         regions: Vec::new(),
@@ -104,7 +109,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         }
         (sampled(&mut *input.source, is_command, &info, &names, &mut analysis), None)
     } else {
-        let native = !args.once && args.trace.is_none();
+        let native = !once && args.trace.is_none();
         let wanted = Wanted { program_runs: is_command, native, what_if: args.what_if, mosaic };
         // A thread that can't be started sees nothing, and what the program asks for by itself is not in the
         // prediction.
@@ -127,8 +132,12 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         Some(control) => child_code(&**control, &mut analysis)?,
         None => interrupt.code(), // of a trace, that is all there is to say
     };
+    analysis.notes.extend(input.control.iter().flat_map(|control| control.remarks()));
     let timing = match visits {
         _ if args.trace.is_some() => NativeTiming::without("a trace has no run time"),
+        _ if in_intervals => {
+            NativeTiming::without("intervals tell what translation costs in the model, not in seconds")
+        }
         _ if args.once => NativeTiming::without("the program ran under the recorder only (--once)"),
         // A process that runs already can't be recorded exactly.
         None if args.pid.is_some() => NativeTiming::without("samples show time, not TLB misses"),
@@ -204,7 +213,7 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         filter_unified: filter.unified,
         fetches: true,
         // For the timing, which needs the native run.
-        waits: !args.once,
+        waits: !args.once && intervals.is_none(),
         sample_hz: args.hz,
         intervals,
     };
@@ -314,6 +323,7 @@ fn exact(
     analysis.objects = names::name_objects(&profile.outcome.objects, names);
     analysis.functions = names::name_functions(&profile.outcome.instructions_rows, names);
     analysis.curve = Some(profile.curve);
+    analysis.intervals = IntervalEstimate::of(&profile.outcome);
     analysis.outcome = profile.outcome;
     let windows = memory.map_or_else(Vec::new, |memory| memory.windows(&analysis.outcome, names));
     bar.finish_and_clear();

@@ -1,7 +1,7 @@
 //! How sure a ratio of medians is, or another figure made of medians: the bootstrap.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::quantile::{median, quantile_in};
 use crate::SplitMix64;
@@ -27,7 +27,7 @@ pub struct Ratio {
 }
 
 /// A figure with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Figure {
     /// Of the medians.
     pub value: f64,

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::huge_gain::HugeGain;
+use crate::interval_estimate::IntervalEstimate;
 use crate::remedy::Remedy;
 
 /// The whole finding.
@@ -32,6 +33,9 @@ pub struct Analysis {
     pub seed: u64,
     /// Counts of the model run (exact seeing). When sampled: empty but for rows' names.
     pub outcome: Outcome,
+    /// Over the whole run, by the intervals of it that were recorded; `None` = it was recorded whole.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<IntervalEstimate>,
     /// Misses over TLB size; `None` where nothing was seen.
     pub curve: Option<MissCurve>,
     /// Objects by cost, dearest first.
@@ -181,6 +185,7 @@ mod tests {
             os: OsModel::default(),
             seed: 1,
             outcome: Outcome { loads: 7, ..Outcome::default() },
+            intervals: None,
             curve: None,
             objects: Vec::new(),
             regions: Vec::new(),

@@ -30,6 +30,7 @@ mod gain_evidence;
 pub mod heat;
 pub mod huge_gain;
 pub mod hugepages;
+mod interval_estimate;
 pub mod lock;
 mod mosaic_gain;
 pub mod names;
@@ -51,6 +52,7 @@ mod waits;
 pub mod window;
 
 pub use analysis::*;
+pub use interval_estimate::IntervalEstimate;
 pub use names::Namer;
 pub use profile::{Profile, ProfileError, ProfiledVisits};
 pub use remedy::{Remedy, RemedyKind};

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use lookaside_engine::{run_many_watched, Detail, Engine, Outcome, RunEnd, Setup, SetupError};
+use lookaside_engine::{run_many_watched, Detail, Engine, IntervalCounts, Outcome, RunEnd, Setup, SetupError};
 use lookaside_machine::{Cache, Machine, Serves};
 use lookaside_trace::{Block, Source, TraceInfo};
 
@@ -49,6 +49,18 @@ impl StretchCounts {
             translation_cycles: outcome.translation_cycles(),
             modelled_cycles: outcome.modelled_cycles(),
         }
+    }
+
+    /// Of each interval of a run.
+    fn of_intervals(outcome: &Outcome) -> Vec<Self> {
+        let of = |&IntervalCounts { accesses, walks, walk_cycles, translation_cycles, modelled_cycles, .. }: &_| Self {
+            accesses,
+            walks,
+            walk_cycles,
+            translation_cycles,
+            modelled_cycles,
+        };
+        outcome.intervals.iter().map(of).collect()
     }
 
     /// Of several stretches together.
@@ -113,11 +125,14 @@ pub fn rerun(
         }
     })?;
     let windows = |tally: Mutex<WindowTally>| tally.into_inner().unwrap_or_else(PoisonError::into_inner).windows;
+    // A run that was recorded in intervals is a sample, also where all of it is run.
+    let has_intervals = ran.outcomes.iter().all(|outcome| outcome.intervals.len() > 1);
     let counts = match plan {
         Some(_) => tallies.into_iter().map(windows).collect(),
+        None if has_intervals => ran.outcomes.iter().map(StretchCounts::of_intervals).collect(),
         None => ran.outcomes.iter().map(|outcome| vec![StretchCounts::of(outcome)]).collect(),
     };
-    Ok(Rerun { counts, is_sampled: plan.is_some(), end: ran.end })
+    Ok(Rerun { counts, is_sampled: plan.is_some() || has_intervals, end: ran.end })
 }
 
 /// Misses that can fill each entry of the machine's largest structure once: pages of a TLB array, entries of a walk

@@ -31,6 +31,11 @@ pub struct IntervalArgs {
 }
 
 impl IntervalArgs {
+    /// Intervals are wanted, of a program that is recorded by this backend.
+    pub fn are_wanted(&self, backend: Option<RecorderBackend>) -> bool {
+        self.intervals(backend).is_ok_and(|(intervals, _)| intervals.is_some())
+    }
+
     /// The intervals that are wanted, and the backend that makes them; `backend` as it is if none are.
     ///
     /// # Errors

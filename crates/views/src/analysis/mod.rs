@@ -84,6 +84,9 @@ fn facts(analysis: &Analysis, document: &mut Document) {
     if !is_sampled(analysis) {
         document.fact("model", os(analysis));
     }
+    if let Some(words) = seeing::intervals(analysis) {
+        document.fact("intervals", words);
+    }
     if let Some(native) = &analysis.native {
         document.fact("natively", gain::native(native, analysis));
     }

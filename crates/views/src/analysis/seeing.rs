@@ -32,6 +32,7 @@ pub(super) fn seeing(seeing: &Seeing) -> (&'static str, String) {
                 "compiled" => {
                     format!("the program's own loads and stores, without libraries and fetches (by itself, {fine})")
                 }
+                "intervals" => format!("every access in intervals of the run (in copies of the process, {fine})"),
                 recorder => format!("every access (by {recorder}, {fine})"),
             };
             ("recorded", words)
@@ -46,6 +47,22 @@ pub(super) fn seeing(seeing: &Seeing) -> (&'static str, String) {
             ),
         ),
     }
+}
+
+/// What the intervals of the run say, in words; `None` = it was seen whole.
+pub(super) fn intervals(analysis: &Analysis) -> Option<String> {
+    let estimate = analysis.intervals.as_ref()?;
+    let walks = estimate.walks_per_1000_accesses.map(|walks| {
+        let [value, low, high] = [walks.value, walks.low.max(0.0), walks.high].map(num::rate);
+        format!("; {value} walks a 1,000 accesses ({low} … {high})")
+    });
+    let short = match estimate.too_short {
+        0 => String::new(),
+        n => format!("; {} more ended before the model had warmed up", num::grouped(n)),
+    };
+    let time = num::seconds(estimate.cpu_seconds);
+    let count = num::grouped(estimate.intervals);
+    Some(format!("{count} of the run, up to {time} of its CPU time{}{short}", walks.unwrap_or_default()))
 }
 
 /// The modelled OS, in words.

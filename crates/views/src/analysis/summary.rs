@@ -1,6 +1,7 @@
 //! The answer in a few sentences, and the same as cards: what it costs, who causes it, what would help.
 
 use lookaside_report::{num, Bar, Card, CardItem, Document, Paint, RichText, Section};
+use lookaside_stats::Figure;
 use lookaside_techniques::{Analysis, HugePageVerdict, NamedCost, Remedy, Seeing};
 
 use super::remedies;
@@ -27,7 +28,7 @@ fn exact(analysis: &Analysis, document: &mut Document) {
         document.answer("No access was seen: there is nothing to say about translation.");
         return;
     }
-    let percent = num::percent(totals.share);
+    let percent = format!("{}{}", num::percent(totals.share), between(analysis));
     if !totals.worth_it() {
         let words = format!("Translation costs {percent} of the modelled cycles{}.", nothing_to_gain(analysis));
         document.answer(RichText::painted(Paint::Good, words));
@@ -52,6 +53,15 @@ fn exact(analysis: &Analysis, document: &mut Document) {
     }
     if !rest.is_empty() {
         document.answer(rest);
+    }
+}
+
+/// The interval of the share, if the run was seen in intervals.
+fn between(analysis: &Analysis) -> String {
+    let Some(estimate) = &analysis.intervals else { return String::new() };
+    match estimate.translation_share {
+        Some(Figure { low, high, .. }) => format!(" ({} … {})", num::percent(low.max(0.0)), num::percent(high)),
+        None => " (of too few intervals to say how sure that is)".into(),
     }
 }
 

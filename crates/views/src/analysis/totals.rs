@@ -17,6 +17,8 @@ pub struct Totals {
     pub modelled_cycles: f64,
     /// First of these in the second, 1 = all; not a number where nothing ran.
     pub share: f64,
+    /// They are of intervals of the run.
+    is_of_intervals: bool,
 }
 
 impl Totals {
@@ -28,6 +30,7 @@ impl Totals {
             translation_cycles: outcome.translation_cycles(),
             modelled_cycles: outcome.modelled_cycles(),
             share: num::share(outcome.translation_cycles(), outcome.modelled_cycles()),
+            is_of_intervals: analysis.intervals.is_some(),
         }
     }
 
@@ -36,8 +39,12 @@ impl Totals {
         self.share >= NOTHING_TO_GAIN
     }
 
-    /// At the machine's clock: what translation takes of all; `None` where the clock is not known.
+    /// At the machine's clock: what translation takes of all; `None` where the clock is not known, and of intervals.
     pub fn seconds(&self, machine: &Machine) -> Option<String> {
+        // Of intervals they would be nobody's.
+        if self.is_of_intervals {
+            return None;
+        }
         let seconds = |cycles| num::share(cycles, machine.clock_mhz * 1e6);
         let time = seconds(self.translation_cycles);
         time.is_finite().then(|| {
@@ -64,8 +71,17 @@ pub fn name(row: &NamedCost) -> &str {
 /// A row's share of translation cycles, or of all samples.
 pub fn share(analysis: &Analysis, row: &NamedCost) -> f64 {
     match analysis.seeing {
-        Seeing::Exact { .. } => num::share(row.cost.cycles(), analysis.outcome.translation_cycles()),
+        Seeing::Exact { .. } => num::share(row.cost.cycles(), in_rows(analysis)),
         Seeing::Sampled { samples, .. } => num::share(row.samples as f64, samples as f64),
+    }
+}
+
+/// Translation cycles that the rows have in all. Those of a run in intervals have their warm-up too, which the totals
+/// have not.
+fn in_rows(analysis: &Analysis) -> f64 {
+    match analysis.intervals {
+        None => analysis.outcome.translation_cycles(),
+        Some(_) => analysis.outcome.threads.iter().map(|thread| thread.cost.cycles()).sum(),
     }
 }
 

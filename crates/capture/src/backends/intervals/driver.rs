@@ -19,6 +19,9 @@ use crate::request::Intervals;
 const LOOK: Duration = Duration::from_millis(5);
 /// How often the program's processes are looked for, which takes longer.
 const LOOK_FOR_PROCESSES: Duration = Duration::from_millis(200);
+/// The part of an interval that warms the model up, of as many instructions as intervals have had so far. What is left
+/// of the interval before is right for what is used all the time; the rest is soon replaced.
+const WARM_UP_PART: u64 = 4;
 /// Nanoseconds of a tick, where the kernel does not say it finer (proc(5), `USER_HZ`).
 const TICK_NS: u64 = 10_000_000;
 
@@ -82,7 +85,9 @@ impl IntervalDriver {
             let Some((process, thread)) = clock.choose(dice.next()) else { continue };
             let target = targets.entry(process).or_insert_with(|| TargetProcess::new(process));
             let mut tell = |news| self.news.send(news).is_ok();
-            match target.interval(thread, self.intervals.instructions, clock.total_ns, &mut tell) {
+            let most = self.intervals.instructions;
+            let lengths = (most, tally.expected(most) / WARM_UP_PART);
+            match target.interval(thread, lengths, clock.total_ns, &mut tell) {
                 Ok(interval) => {
                     tally.add(interval);
                     if interval.end == IntervalEnd::Stopped {
@@ -147,6 +152,11 @@ impl IntervalTally {
         }
         remarks.extend(self.why_none.as_ref().map(|why| format!("intervals were left out: {why}")));
         remarks
+    }
+
+    /// Instructions of an interval by those so far; of the first, as many as are wanted.
+    fn expected(&self, wanted: u64) -> u64 {
+        self.instructions.checked_div(self.intervals).unwrap_or(wanted)
     }
 
     fn add(&mut self, interval: Interval) {

@@ -23,6 +23,8 @@ pub(super) struct IntervalSource {
     process: u32,
     thread: u32,
     thread_base: u64,
+    /// Instructions of the interval after which it counts; `None` = it does.
+    warm_up: Option<u64>,
     /// To come before the next accesses.
     events: Vec<Event>,
     totals: HashMap<u32, (Totals, u64)>,
@@ -47,6 +49,7 @@ impl IntervalSource {
             process: 0,
             thread: 0,
             thread_base: 0,
+            warm_up: None,
             events: Vec::new(),
             totals: HashMap::new(),
             last: None,
@@ -67,6 +70,12 @@ impl IntervalSource {
         while block.len() < BLOCK_ACCESSES {
             let Some(LoggedAccess { kind, addr, size, ip }) = self.reader.next(plans) else { break };
             totals.0[kind as usize] += 1;
+            if self.warm_up.is_some_and(|warm_up| self.reader.instructions > warm_up) {
+                self.warm_up = None;
+                block.push_event(Event::Counts);
+                // What repeats an access before counts, which that did not.
+                last = [(u64::MAX, 0); 3];
+            }
             if kind == Kind::Fetch && !self.fetches {
                 continue;
             }
@@ -84,16 +93,19 @@ impl IntervalSource {
             block.size.push(size);
             block.ip.push(ip);
         }
-        totals.1 += std::mem::take(&mut self.reader.instructions);
+        let instructions = std::mem::take(&mut self.reader.instructions);
+        self.warm_up = self.warm_up.map(|left| left.saturating_sub(instructions));
+        totals.1 += instructions;
     }
 
     fn take(&mut self, news: IntervalNews) {
         match news {
-            IntervalNews::Begin { process, thread, thread_base, cpu_ns, is_new } => {
+            IntervalNews::Begin { process, thread, thread_base, cpu_ns, warm_up, is_new } => {
                 if is_new {
                     self.plans.remove(&process);
                 }
                 (self.process, self.thread, self.thread_base) = (process, thread, thread_base);
+                self.warm_up = Some(warm_up);
                 self.events.push(Event::Interval { cpu_ns });
             }
             IntervalNews::Events(events) => self.events.extend(events),

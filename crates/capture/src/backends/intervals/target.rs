@@ -57,7 +57,7 @@ impl TargetProcess {
     pub(super) fn interval(
         &mut self,
         thread: u32,
-        most: u64,
+        (most, warm_up): (u64, u64),
         cpu_ns: u64,
         tell: &mut Tell,
     ) -> Result<Interval, NoCopy> {
@@ -84,7 +84,7 @@ impl TargetProcess {
         }
         let is_new = translator.is_none();
         let mut translator = translator.unwrap_or_else(|| Translator::new(base));
-        let mut wanted = tell(IntervalNews::Begin { process: self.pid, thread, thread_base, cpu_ns, is_new });
+        let mut wanted = tell(IntervalNews::Begin { process: self.pid, thread, thread_base, cpu_ns, warm_up, is_new });
         wanted &= tell(IntervalNews::Events(events));
         let (pid, map) = (copy.tracee.0 as u32, &mut self.map);
         let mut log = TargetLog { pid, map, tell, base, wanted };
