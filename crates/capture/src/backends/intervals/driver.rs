@@ -34,6 +34,8 @@ pub(super) struct IntervalTally {
     /// How often each call ended an interval.
     pub(super) calls: HashMap<i64, u64>,
     pub(super) faults: u64,
+    /// Ends where the copy did something else than the program.
+    pub(super) elsewhere: u64,
     pub(super) other_ends: u64,
     /// The longest time that a thread stood still, and all of these together.
     pub(super) longest_stood: Duration,
@@ -142,11 +144,12 @@ impl IntervalTally {
             let named = calls.iter().take(3).map(|(number, times)| format!("call {number}: {times}"));
             let named: Vec<String> = named.collect();
             remarks.push(format!(
-                "{cut} ended early: {} at a system call ({}), {} at a fault or a write to shared memory, {} at code \
-                 that can't be followed",
+                "{cut} ended early: {} at a system call ({}), {} at a fault or a write to shared memory, {} where \
+                 other threads or signals led elsewhere, {} at code that can't be followed",
                 self.calls.values().sum::<u64>(),
                 named.join(", "),
                 self.faults,
+                self.elsewhere,
                 self.other_ends
             ));
         }
@@ -168,6 +171,7 @@ impl IntervalTally {
             IntervalEnd::Complete => self.complete += 1,
             IntervalEnd::SystemCall(number) => *self.calls.entry(number).or_default() += 1,
             IntervalEnd::Signal(_) => self.faults += 1,
+            IntervalEnd::Elsewhere => self.elsewhere += 1,
             IntervalEnd::Instruction | IntervalEnd::NoCode | IntervalEnd::Stopped => self.other_ends += 1,
         }
     }

@@ -7,7 +7,8 @@ use libc::user_regs_struct;
 
 use super::area::{AREA_BYTES, CODE, CURSOR, FILE_BYTES, KEYS, LOG, LOG_BYTES, MIRROR, TARGET};
 use super::block_plan::BlockPlan;
-use super::harmless::{harmless, Harmless};
+use super::harmless::{changes_maps, harmless, Harmless};
+use super::recorded_calls::{call_of, RecordedCalls};
 use super::snapshot_process::SnapshotProcess;
 use super::tracee::Stop;
 use super::translator::{Exit, Translator};
@@ -20,6 +21,8 @@ pub(super) enum IntervalEnd {
     Complete,
     /// A system call that the program alone can make: its number.
     SystemCall(i64),
+    /// It went another way than its original: other threads or signals have changed what that did.
+    Elsewhere,
     /// An instruction that can't be followed.
     Instruction,
     /// A fault or a signal, by its number: also where it writes to memory that it shares, or to code.
@@ -50,7 +53,8 @@ pub(super) fn follow(
     most: u64,
     log: &mut dyn FollowLog,
 ) -> io::Result<(u64, IntervalEnd)> {
-    let mut follower = Follower { process, translator, log, left: most, is_stopped: false };
+    let mut follower =
+        Follower { process, translator, log, left: most, is_stopped: false, calls: process.calls.clone() };
     let ended = follower.run();
     // What was logged before counts, whatever happened.
     let drained = follower.drain();
@@ -71,6 +75,7 @@ struct Follower<'a> {
     /// Instructions.
     left: u64,
     is_stopped: bool,
+    calls: RecordedCalls,
 }
 
 impl Follower<'_> {
@@ -109,19 +114,13 @@ impl Follower<'_> {
         let (next, site) = match exit {
             None => return Ok(Some(IntervalEnd::Signal(libc::SIGTRAP))),
             Some(Exit::Refused { .. }) => return Ok(Some(IntervalEnd::Instruction)),
-            Some(Exit::SystemCall { next }) => {
-                let Some(harmless) = harmless(&registers, self.process, self.translator) else {
-                    return Ok(Some(IntervalEnd::SystemCall(registers.rax as i64)));
-                };
-                if harmless == Harmless::Maps {
-                    self.drain()?;
+            Some(Exit::SystemCall { next }) => match self.system_call(registers, next)? {
+                Ok(after) => {
+                    registers = after;
+                    (next, None)
                 }
-                registers = self.call(registers, next)?;
-                if harmless == Harmless::Maps {
-                    self.log.maps();
-                }
-                (next, None)
-            }
+                Err(end) => return Ok(Some(end)),
+            },
             Some(Exit::Indirect) => (self.process.word(TARGET)?, None),
             Some(Exit::To { ip, site }) => (ip, Some(site)),
         };
@@ -141,6 +140,44 @@ impl Follower<'_> {
         registers.rip = self.translator.address(place);
         tracee.set_registers(&registers)?;
         Ok(None)
+    }
+
+    /// A system call: what its original did is done to it, or it makes a harmless call by itself.
+    fn system_call(
+        &mut self,
+        registers: user_regs_struct,
+        next: u64,
+    ) -> io::Result<Result<user_regs_struct, IntervalEnd>> {
+        let number = registers.rax as i64;
+        let (_, args) = call_of(&registers);
+        let recorded = self.calls.pop_front();
+        if recorded.as_ref().is_some_and(|call| !call.is(number, &args)) {
+            return Ok(Err(IntervalEnd::Elsewhere));
+        }
+        let by_itself = harmless(&registers, self.process, self.translator);
+        let after = match (by_itself, &recorded) {
+            (Some(Harmless::Maps), _) => {
+                self.drain()?;
+                let after = self.call(registers, next)?;
+                self.log.maps();
+                // Its heap and mappings have to be where its original's are.
+                if recorded.is_some_and(|call| call.result() != after.rax) {
+                    return Ok(Err(IntervalEnd::Elsewhere));
+                }
+                after
+            }
+            (Some(Harmless::Nothing), _) if changes_maps(number) => self.call(registers, next)?,
+            (_, Some(call)) if !changes_maps(number) => {
+                // It may not write where its original did.
+                if call.write_into(self.process.tracee.0 as u32).is_err() {
+                    return Ok(Err(IntervalEnd::Signal(libc::SIGSEGV)));
+                }
+                user_regs_struct { rax: call.result(), rcx: next, r11: registers.eflags, ..registers }
+            }
+            (Some(Harmless::Nothing), None) => self.call(registers, next)?,
+            _ => return Ok(Err(IntervalEnd::SystemCall(number))),
+        };
+        Ok(Ok(after))
     }
 
     /// It makes a harmless call.

@@ -51,3 +51,9 @@ pub(super) fn harmless(
         _ => None,
     }
 }
+
+/// A call that changes the memory map: its result alone is not enough.
+pub(super) fn changes_maps(number: i64) -> bool {
+    [libc::SYS_brk, libc::SYS_mmap, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_mprotect, libc::SYS_madvise]
+        .contains(&number)
+}

@@ -13,6 +13,7 @@ mod injection;
 mod instruction;
 mod interval_source;
 mod message;
+mod recorded_calls;
 mod snapshot_process;
 mod stopped_thread;
 mod target;

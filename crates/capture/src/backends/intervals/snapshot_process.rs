@@ -11,6 +11,7 @@ use lookaside_trace::{parse_maps, MapSource, Region};
 
 use super::area::{AREA_BYTES, FILE_BYTES, LOG, LOG_BYTES, MIRROR};
 use super::injection::Lent;
+use super::recorded_calls::RecordedCalls;
 use super::tracee::{Stop, Tracee};
 
 const READ: u64 = libc::PROT_READ as u64;
@@ -27,6 +28,8 @@ pub(super) struct SnapshotProcess {
     pub(super) registers: user_regs_struct,
     /// Address of an instruction that makes a system call.
     pub(super) call: u64,
+    /// What its original called after it was made.
+    pub(super) calls: RecordedCalls,
     /// Where it may do less than its original.
     restricted: Vec<Range<u64>>,
 }
@@ -49,7 +52,7 @@ impl SnapshotProcess {
             Ok(memory) => {
                 let restricted = regions.iter().filter(|region| region.rights_left().is_some());
                 let restricted = restricted.map(|region| region.region.start..region.region.end).collect();
-                Ok(Self { tracee, memory, registers, call, restricted })
+                Ok(Self { tracee, memory, registers, call, calls: RecordedCalls::new(), restricted })
             }
             Err(error) => {
                 end(&tracee);

@@ -6,12 +6,16 @@ use std::time::{Duration, Instant};
 use libc::{pid_t, user_regs_struct};
 
 use super::injection::Lent;
+use super::recorded_calls::{call_of, RecordedCall, RecordedCalls};
 use super::snapshot_process::{CopiedRegion, SnapshotProcess};
 use super::tracee::{Stop, Tracee};
 
 /// A thread in user code may come to a system call within this time. An interval that begins behind one is not cut
 /// short by it.
 const TO_NEXT_CALL: Duration = Duration::from_millis(2);
+/// System calls are recorded for as long at most, and so many.
+const RECORD_CALLS: Duration = Duration::from_millis(10);
+const MOST_CALLS: usize = 10_000;
 /// A thread that waits in a system call is given up after this.
 const PATIENCE: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_micros(100);
@@ -77,8 +81,7 @@ impl StoppedThread {
         self,
         before: &mut Option<pid_t>,
         (call, regions, base): (u64, &[CopiedRegion], u64),
-        holds: bool,
-    ) -> Result<(SnapshotProcess, Option<Self>, Duration), NoCopy> {
+    ) -> Result<(SnapshotProcess, Self, Duration), NoCopy> {
         let lent = Lent::take(&self.tracee, call)?;
         if let Some(ended) = before.take() {
             let _ = lent.call(libc::SYS_wait4, wait_for(ended));
@@ -88,16 +91,74 @@ impl StoppedThread {
         let copy = copied? as pid_t;
         let registers = self.registers;
         let since = self.since;
-        let held = if holds {
-            Some(self)
-        } else {
-            drop(self);
-            None
-        };
         let stood = since.elapsed();
         let process = SnapshotProcess::prepare(copy, (registers, call), regions, base);
         *before = Some(copy);
-        Ok((process?, held, stood))
+        Ok((process?, self, stood))
+    }
+
+    /// Lets it go on, and records the system calls that it makes for a while; then it is stopped again.
+    ///
+    /// # Errors
+    /// It is gone.
+    pub(super) fn record_calls(&mut self, pid: u32) -> Result<RecordedCalls, NoCopy> {
+        let mut calls = RecordedCalls::new();
+        let until = Instant::now() + RECORD_CALLS;
+        let mut begun = None;
+        let (mut asked, mut is_known) = (false, true);
+        self.tracee.go_to_call(0)?;
+        loop {
+            let Some(stop) = self.tracee.wait(false)? else {
+                if !asked && Instant::now() > until {
+                    self.tracee.interrupt()?;
+                    asked = true;
+                }
+                std::hint::spin_loop();
+                continue;
+            };
+            match stop {
+                Stop::Ended => {
+                    self.lets_go = false;
+                    return Err(NoCopy::NotNow);
+                }
+                Stop::Group => self.tracee.listen()?,
+                // What its handler does is not known to a copy.
+                Stop::Signal(signal) => {
+                    is_known = false;
+                    self.tracee.go_to_call(signal)?;
+                }
+                Stop::Call => {
+                    let registers = self.tracee.registers()?;
+                    let result = registers.rax;
+                    match begun.take() {
+                        None => begun = Some(call_of(&registers)),
+                        Some(_) if asked && result as i64 == BROKEN_OFF => {
+                            self.registers = registers;
+                            self.begin_again()?;
+                        }
+                        Some(_) if BEGIN_AGAIN.contains(&(result as i64)) => {}
+                        Some(call) if is_known => match RecordedCall::new(pid, call, result) {
+                            Some(call) => calls.push_back(call),
+                            None => is_known = false,
+                        },
+                        Some(_) => {}
+                    }
+                    // No more is of use: it runs on at its own speed.
+                    let is_late = Instant::now() > until;
+                    if begun.is_none() && (is_late || !is_known || calls.len() >= MOST_CALLS) {
+                        return Ok(calls);
+                    }
+                    self.tracee.go_to_call(0)?;
+                }
+                Stop::Event(_) => {
+                    self.registers = self.tracee.registers()?;
+                    if (self.registers.orig_rax as i64) >= 0 && self.registers.rax as i64 == BROKEN_OFF {
+                        self.begin_again()?;
+                    }
+                    return Ok(calls);
+                }
+            }
+        }
     }
 
     /// Has the process take note of the end of a copy.

@@ -66,15 +66,23 @@ impl TargetProcess {
         if status.value("Seccomp").is_some_and(|mode| mode != "0") {
             return Err(NoCopy::Never("its system calls are filtered (seccomp): calls of ours could end it".into()));
         }
+        // Huge pages that are copied on a write become small ones. To look takes long: the process runs meanwhile.
+        let holds = process.smaps_rollup().is_ok_and(|all| all.anonymous_huge_bytes > 0);
         let stopped = StoppedThread::stop(thread as pid_t)?;
         let text = process.maps_text().map_err(|_| NoCopy::NotNow)?;
         let regions = CopiedRegion::listed(&text);
         let call = self.call(&regions)?;
         let base = self.base(&regions)?;
-        // Huge pages that are copied on a write become small ones.
-        let holds = process.smaps_rollup().is_ok_and(|all| all.anonymous_huge_bytes > 0);
-        let (copy, held, stood) = stopped.copy(&mut self.ended, (call, &regions, base), holds)?;
+        let (mut copy, mut stopped, mut stood) = stopped.copy(&mut self.ended, (call, &regions, base))?;
         let begin = std::time::Instant::now();
+        let held = match holds {
+            true => Some(stopped),
+            false => {
+                copy.calls = stopped.record_calls(self.pid)?;
+                drop(stopped);
+                None
+            }
+        };
         let mut events = self.begin(&process);
         events.extend(self.map.reconcile(regions.into_iter().map(|its| its.region).collect()));
         let thread_base = copy.registers.fs_base;
@@ -91,7 +99,9 @@ impl TargetProcess {
         let followed = follow(&copy, &mut translator, most, &mut log);
         self.translator = Some(translator);
         drop(copy);
-        let stood = if held.is_some() { stood + begin.elapsed() } else { stood };
+        if held.is_some() {
+            stood += begin.elapsed();
+        }
         let (instructions, end) = followed?;
         Ok(Interval { instructions, end, stood })
     }

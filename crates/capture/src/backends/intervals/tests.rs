@@ -63,8 +63,8 @@ fn copy(pid: u32, before: &mut Option<i32>) -> (SnapshotProcess, StoppedThread) 
     let text = Process::of(pid).maps_text().unwrap();
     let regions = CopiedRegion::listed(&text);
     let call = call(pid, &regions);
-    let (copy, held, _) = stopped.copy(before, (call, &regions, BASE), true).unwrap();
-    (copy, held.unwrap())
+    let (copy, held, _) = stopped.copy(before, (call, &regions, BASE)).unwrap();
+    (copy, held)
 }
 
 fn call(pid: u32, regions: &[CopiedRegion]) -> u64 {
@@ -183,7 +183,7 @@ fn compare(command: &[&str], times: usize, most: usize) {
         drop(first);
         let regions = CopiedRegion::listed(&Process::of(pid).maps_text().unwrap());
         let call = call(pid, &regions);
-        let (second, held, _) = held.copy(&mut before, (call, &regions, BASE), true).unwrap();
+        let (second, held, _) = held.copy(&mut before, (call, &regions, BASE)).unwrap();
         assert_eq!(second.registers.rip, registers.rip);
         let (accesses, stepped) = stepped(&second, most);
         drop((second, held));
