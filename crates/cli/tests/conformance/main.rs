@@ -97,6 +97,11 @@ fn under_samples() {
 }
 
 #[test]
+fn in_intervals() {
+    nothing_differs("intervals");
+}
+
+#[test]
 fn recording_themselves() {
     nothing_differs("compiled");
 }

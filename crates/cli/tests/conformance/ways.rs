@@ -34,10 +34,11 @@ const fn way(name: &'static str, words: &'static [&'static str]) -> Way {
 }
 
 impl Way {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self { needs: Some("valgrind"), ..way("valgrind", &["record", "--backend", "valgrind", "-o", "TRACE", "--"]) },
         Self { needs: Some("qemu-x86_64"), ..way("qemu", &["record", "--backend", "qemu", "-o", "TRACE", "--"]) },
         way("sample", &["record", "--backend", "sample", "-o", "TRACE", "--"]),
+        way("intervals", &["record", "--every", "10ms", "--for", "1M", "-o", "TRACE", "--"]),
         Self {
             is_compiled: true,
             ..way("compiled", &["record", "--backend", "compiled", "--granularity", "byte", "-o", "TRACE", "--"])

@@ -70,7 +70,7 @@ impl IntervalDriver {
         // The first comes within the first half of a period: a short program has one, too.
         let mut next_ns = dice.below(every / 2 + 1);
         while !self.collector.stop.load(Ordering::Relaxed) && !(self.has_ended)() {
-            std::thread::sleep(LOOK);
+            std::thread::sleep(LOOK.min(self.intervals.every / 4));
             if self.intervals.stop.is_some_and(|stop| began.elapsed() > stop) {
                 if self.is_attached {
                     break;
@@ -85,18 +85,22 @@ impl IntervalDriver {
                 continue;
             }
             let Some((process, thread)) = clock.choose(dice.next()) else { continue };
-            let target = targets.entry(process).or_insert_with(|| TargetProcess::new(process));
+            let target = targets
+                .entry(process)
+                .or_insert_with(|| TargetProcess::new(process, process == self.pid && !self.is_attached));
             let mut tell = |news| self.news.send(news).is_ok();
             let most = self.intervals.instructions;
             let lengths = (most, tally.expected(most) / WARM_UP_PART);
-            match target.interval(thread, lengths, clock.total_ns, &mut tell) {
+            let made = target.interval(thread, lengths, clock.total_ns, &mut tell);
+            clock.copies.extend(target.ended());
+            target.let_go(thread);
+            match made {
                 Ok(interval) => {
                     tally.add(interval);
                     if interval.end == IntervalEnd::Stopped {
                         break;
                     }
                     // Between half and one and a half of the period: no rhythm of the program's is met again and again.
-                    clock.copies.extend(target.ended());
                     clock.look();
                     next_ns = clock.total_ns + every / 2 + dice.below(every + 1);
                     clock.begin_anew();
@@ -113,7 +117,7 @@ impl IntervalDriver {
             }
         }
         if !(self.has_ended)() {
-            targets.values_mut().for_each(TargetProcess::let_go);
+            targets.iter_mut().for_each(|(&process, target)| target.let_go(process));
         }
         tally.cpu_ns = clock.total_ns;
         tally

@@ -39,6 +39,7 @@ pub(super) enum NoCopy {
 impl From<io::Error> for NoCopy {
     fn from(error: io::Error) -> Self {
         match error.raw_os_error() {
+            // It is gone, or about to be.
             Some(libc::ESRCH) => Self::NotNow,
             _ => Self::System(error),
         }
@@ -51,17 +52,20 @@ pub(super) struct StoppedThread {
     registers: user_regs_struct,
     since: Instant,
     lets_go: bool,
+    is_our_child: bool,
 }
 
 impl StoppedThread {
-    /// Stops a thread between system calls.
+    /// Stops a thread between system calls. `is_our_child`: it is the first one of a process that we started; others
+    /// wait for its end.
     ///
     /// # Errors
     /// It waits, is gone, or may not be stopped.
-    pub(super) fn stop(thread: pid_t) -> Result<Self, NoCopy> {
+    pub(super) fn stop(thread: pid_t, is_our_child: bool) -> Result<Self, NoCopy> {
         let tracee = Tracee::seize(thread)?;
         // From here on it is let go whatever happens.
-        let mut stopped = Self { tracee, registers: user_regs_struct_of_zeros(), since: Instant::now(), lets_go: true };
+        let mut stopped =
+            Self { tracee, registers: user_regs_struct_of_zeros(), since: Instant::now(), lets_go: true, is_our_child };
         stopped.find_place()?;
         if stopped.registers.cs != CODE_64 {
             return Err(NoCopy::Never("it runs 32-bit code".into()));
@@ -78,17 +82,23 @@ impl StoppedThread {
     /// # Errors
     /// The kernel refused.
     pub(super) fn copy(
-        self,
+        mut self,
         before: &mut Option<pid_t>,
         (call, regions, base): (u64, &[CopiedRegion], u64),
     ) -> Result<(SnapshotProcess, Self, Duration), NoCopy> {
-        let lent = Lent::take(&self.tracee, call)?;
-        if let Some(ended) = before.take() {
-            let _ = lent.call(libc::SYS_wait4, wait_for(ended));
-        }
-        let copied = lent.copy();
-        lent.give_back()?;
-        let copy = copied? as pid_t;
+        let made = Lent::take(&self.tracee, call).and_then(|lent| {
+            if let Some(ended) = before.take() {
+                let _ = lent.call(libc::SYS_wait4, wait_for(ended));
+            }
+            let copied = lent.copy();
+            lent.give_back()?;
+            copied
+        });
+        let copy = match made {
+            Ok(copy) => copy as pid_t,
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Err(self.killed()),
+            Err(error) => return Err(error.into()),
+        };
         let registers = self.registers;
         let since = self.since;
         let stood = since.elapsed();
@@ -117,10 +127,7 @@ impl StoppedThread {
                 continue;
             };
             match stop {
-                Stop::Ended => {
-                    self.lets_go = false;
-                    return Err(NoCopy::NotNow);
-                }
+                Stop::Ended => return Err(self.ended()),
                 Stop::Group => self.tracee.listen()?,
                 // What its handler does is not known to a copy.
                 Stop::Signal(signal) => {
@@ -187,10 +194,7 @@ impl StoppedThread {
                 continue;
             };
             match stop {
-                Stop::Ended => {
-                    self.lets_go = false;
-                    return Err(NoCopy::NotNow);
-                }
+                Stop::Ended => return Err(self.ended()),
                 Stop::Group => self.tracee.listen()?,
                 Stop::Signal(signal) => self.tracee.go_to_call(signal)?,
                 Stop::Call => {
@@ -229,6 +233,23 @@ impl StoppedThread {
                 }
             }
         }
+    }
+
+    /// It may have been killed while it was stopped.
+    fn killed(&mut self) -> NoCopy {
+        match self.tracee.wait(false) {
+            Ok(Some(Stop::Ended)) => self.ended(),
+            _ => NoCopy::NotNow,
+        }
+    }
+
+    /// It is gone. Without our taking note of that its process could not end.
+    fn ended(&mut self) -> NoCopy {
+        self.lets_go = false;
+        if !self.is_our_child {
+            self.tracee.reap();
+        }
+        NoCopy::NotNow
     }
 
     /// A call that our stop has broken off with `EINTR`, though no signal came, is made again: some are not by the

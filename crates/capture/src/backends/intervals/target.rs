@@ -33,6 +33,7 @@ pub(super) struct Interval {
 #[derive(Debug)]
 pub(super) struct TargetProcess {
     pid: u32,
+    is_our_child: bool,
     executable: Option<PathBuf>,
     translator: Option<Translator>,
     map: MemoryMap,
@@ -46,8 +47,16 @@ pub(super) struct TargetProcess {
 pub(super) type Tell<'a> = dyn FnMut(IntervalNews) -> bool + 'a;
 
 impl TargetProcess {
-    pub(super) fn new(pid: u32) -> Self {
-        Self { pid, executable: None, translator: None, map: MemoryMap::default(), ended: None, call: None }
+    pub(super) fn new(pid: u32, is_our_child: bool) -> Self {
+        Self {
+            pid,
+            is_our_child,
+            executable: None,
+            translator: None,
+            map: MemoryMap::default(),
+            ended: None,
+            call: None,
+        }
     }
 
     /// Records an interval of one of its threads.
@@ -68,7 +77,14 @@ impl TargetProcess {
         }
         // Huge pages that are copied on a write become small ones. To look takes long: the process runs meanwhile.
         let holds = process.smaps_rollup().is_ok_and(|all| all.anonymous_huge_bytes > 0);
-        let stopped = StoppedThread::stop(thread as pid_t)?;
+        let stopped =
+            StoppedThread::stop(thread as pid_t, self.is_our_child && thread == self.pid).map_err(|error| {
+                // The kernel refuses a thread that ends, too.
+                match process.thread(thread).stat() {
+                    Ok(stat) if !stat.has_ended() => error,
+                    _ => NoCopy::NotNow,
+                }
+            })?;
         let text = process.maps_text().map_err(|_| NoCopy::NotNow)?;
         let regions = CopiedRegion::listed(&text);
         let call = self.call(&regions)?;
@@ -111,11 +127,12 @@ impl TargetProcess {
         self.ended.map(|copy| copy as u32)
     }
 
-    /// Has it take note of the end of the last copy; it goes on without us.
-    pub(super) fn let_go(&mut self) {
-        let (Some(ended), Some((call, _))) = (self.ended.take(), &self.call) else { return };
-        if let Ok(stopped) = StoppedThread::stop(self.pid as pid_t) {
+    /// Has a thread of it take note of the end of the last copy, so that no trace of that stays.
+    pub(super) fn let_go(&mut self, thread: u32) {
+        let (Some(ended), Some((call, _))) = (self.ended, &self.call) else { return };
+        if let Ok(stopped) = StoppedThread::stop(thread as pid_t, self.is_our_child && thread == self.pid) {
             let _ = stopped.take_note_of(ended, *call);
+            self.ended = None;
         }
     }
 

@@ -54,7 +54,7 @@ impl Drop for Running {
 /// A copy of a process that runs, and the address of an instruction that makes a system call.
 fn copy(pid: u32, before: &mut Option<i32>) -> (SnapshotProcess, StoppedThread) {
     let stopped = loop {
-        match StoppedThread::stop(pid as i32) {
+        match StoppedThread::stop(pid as i32, true) {
             Ok(stopped) => break stopped,
             Err(super::stopped_thread::NoCopy::NotNow) => {}
             Err(other) => panic!("{other:?}"),
