@@ -323,7 +323,7 @@ fn exact(
     analysis.objects = names::name_objects(&profile.outcome.objects, names);
     analysis.functions = names::name_functions(&profile.outcome.instructions_rows, names);
     analysis.curve = Some(profile.curve);
-    analysis.intervals = IntervalEstimate::of(&profile.outcome);
+    analysis.intervals = IntervalEstimate::of(&profile.outcome, &setup.machine);
     analysis.outcome = profile.outcome;
     let windows = memory.map_or_else(Vec::new, |memory| memory.windows(&analysis.outcome, names));
     bar.finish_and_clear();

@@ -82,7 +82,7 @@ impl Engine {
             Event::Repeats { addr, kind, count } => self.repeats(space, thread, addr, kind as usize, count),
             Event::Totals { .. } => self.spaces[space].set_totals(event),
             Event::Interval { cpu_ns } => self.begin_interval(cpu_ns),
-            Event::Counts => self.count_apart(false),
+            Event::Counts => self.count_interval(),
             // They go with the accesses around them.
             Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } => {}
             Event::Advise { .. } | Event::ThreadStart { .. } | Event::ThreadExit { .. } | Event::Marker { .. } => {}

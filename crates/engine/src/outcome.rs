@@ -84,6 +84,9 @@ pub struct IntervalCounts {
     pub translation_cycles: f64,
     /// All modelled cycles.
     pub modelled_cycles: f64,
+    /// Lines that came into empty places of the last data cache. Had the cache been at work for longer, it might have
+    /// had them.
+    pub filled_lines: u64,
 }
 
 /// Counts of the data side or of the fetch side.

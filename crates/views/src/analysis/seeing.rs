@@ -60,9 +60,13 @@ pub(super) fn intervals(analysis: &Analysis) -> Option<String> {
         0 => String::new(),
         n => format!("; {} more ended before the model had warmed up", num::grouped(n)),
     };
+    let cold = match estimate.cold {
+        0 => String::new(),
+        n => format!("; the share leaves out {}, in which the model's caches were still filling", num::grouped(n)),
+    };
     let time = num::seconds(estimate.cpu_seconds);
     let count = num::grouped(estimate.intervals);
-    Some(format!("{count} of the run, up to {time} of its CPU time{}{short}", walks.unwrap_or_default()))
+    Some(format!("{count} of the run, up to {time} of its CPU time{}{cold}{short}", walks.unwrap_or_default()))
 }
 
 /// The modelled OS, in words.

@@ -36,7 +36,11 @@ fn exact(analysis: &Analysis, document: &mut Document) {
     }
     let (part, all) = (num::short(totals.translation_cycles), num::short(totals.modelled_cycles));
     let time = totals.seconds(&analysis.machine).map(|words| format!(" ({words})")).unwrap_or_default();
-    let words = format!("Translation costs {percent} of the modelled cycles: {part} of {all}{time}.");
+    let sums = match analysis.intervals {
+        None => format!(": {part} of {all}{time}"),
+        Some(_) => String::new(),
+    };
+    let words = format!("Translation costs {percent} of the modelled cycles{sums}.");
     document.answer(RichText::painted(Paint::Bad, words));
     let mut rest = RichText::new();
     if let Some(row) = dearest(analysis) {

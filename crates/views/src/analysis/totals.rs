@@ -29,7 +29,10 @@ impl Totals {
             accesses: outcome.data.accesses.saturating_add(outcome.fetch.accesses),
             translation_cycles: outcome.translation_cycles(),
             modelled_cycles: outcome.modelled_cycles(),
-            share: num::share(outcome.translation_cycles(), outcome.modelled_cycles()),
+            share: match analysis.intervals.as_ref().and_then(|estimate| estimate.translation_share) {
+                Some(share) => share.value,
+                None => num::share(outcome.translation_cycles(), outcome.modelled_cycles()),
+            },
             is_of_intervals: analysis.intervals.is_some(),
         }
     }

@@ -27,6 +27,10 @@ pub(super) enum LoggedStep {
     Repeated { ip: u64, size: u8, counts: [u16; 2], accesses: [Option<(Kind, u16)>; 2] },
 }
 
+/// Times that an instruction repeats itself at most: 4 GiB of single bytes. What a copy has written
+/// into its log by a wild pointer does not keep us busy for ever.
+const MOST_TIMES: u64 = 1 << 32;
+
 /// An access that was logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LoggedAccess {
@@ -88,6 +92,7 @@ impl LogReader {
                 }
                 LoggedStep::Repeated { ip, size, counts: [before, after], accesses } => {
                     let times = words.get(usize::from(before))?.wrapping_sub(*words.get(usize::from(after))?);
+                    let times = times.min(MOST_TIMES);
                     if self.time >= times {
                         (self.step, self.time, self.part) = (self.step + 1, 0, 0);
                         continue;

@@ -42,6 +42,10 @@ impl<E> TwinArray<E> {
         Self { sets, policy, generator }
     }
 
+    pub fn held(&self) -> u64 {
+        self.sets.iter().flat_map(|set| &set.ways).filter(|way| way.is_some()).count() as u64
+    }
+
     pub fn sets(&self) -> u64 {
         self.sets.len() as u64
     }

@@ -69,9 +69,25 @@ impl Twin {
         self.warm_up = Some(apart);
     }
 
+    /// The interval counts from here on.
+    pub fn counts(&mut self) {
+        if self.warms_up {
+            self.lines = Some(self.hardware.last_cache_lines());
+        }
+        self.count_apart(false);
+    }
+
+    pub fn filled_lines(&self) -> u64 {
+        self.lines.map_or(0, |before| self.hardware.last_cache_lines().saturating_sub(before))
+    }
+
     /// An interval begins.
     pub fn interval(&mut self, cpu_ns: u64) {
         self.count_apart(false);
+        if !self.intervals.is_empty() {
+            self.filled.push(self.filled_lines());
+        }
+        self.lines = None;
         self.intervals.push((cpu_ns, self.interval_units()));
         self.count_apart(true);
     }

@@ -72,7 +72,7 @@ impl Twin {
             // The twin sees every access: `a_window_changes_nothing` holds the two together.
             Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } => {}
             Event::Interval { cpu_ns } => self.interval(*cpu_ns),
-            Event::Counts => self.count_apart(false),
+            Event::Counts => self.counts(),
             Event::Repeats { addr, kind, count } => self.repeats(block, *addr, *kind, *count),
             Event::Totals { loads, stores, instructions, .. } => {
                 self.totals.insert(process, [*loads, *stores, *instructions]);

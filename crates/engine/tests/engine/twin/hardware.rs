@@ -360,6 +360,14 @@ impl TwinHardware {
     }
 
     /// A context switch on a hardware thread throws these away.
+    /// Lines that all instances of the last data cache hold.
+    pub fn last_cache_lines(&self) -> u64 {
+        let level = self.machine.caches.iter().map(|cache| cache.level).max();
+        let all = self.machine.caches.iter().zip(&self.caches);
+        let last = all.filter(|(cache, _)| Some(cache.level) == level);
+        last.flat_map(|(_, instances)| instances).map(TwinArray::held).sum()
+    }
+
     pub fn flush(&mut self, thread: usize, data_caches: bool) {
         let m = &self.machine;
         for (i, t) in m.tlbs.iter().enumerate() {

@@ -86,6 +86,9 @@ pub struct Twin {
     pub warm_up: Option<Box<TwinBackground>>,
     /// CPU time, and what was counted before.
     pub intervals: Vec<(u64, [u64; 5])>,
+    /// Lines of the last cache when the interval began to count; what came to it in those before.
+    pub lines: Option<u64>,
+    pub filled: Vec<u64>,
     /// What each access did, in order.
     pub steps: Vec<TwinStep>,
 }
@@ -114,6 +117,8 @@ impl Twin {
             warms_up: false,
             warm_up: None,
             intervals: Vec::new(),
+            lines: None,
+            filled: Vec::new(),
             steps: Vec::new(),
             setup: setup.clone(),
         }
@@ -262,6 +267,7 @@ impl Twin {
 
     pub fn finish(self) -> Outcome {
         let end = self.interval_units();
+        let filled: Vec<u64> = self.filled.iter().copied().chain([self.filled_lines()]).collect();
         let machine = &self.setup.machine;
         let mut outcome = Outcome { machine: machine.name.clone(), ..Outcome::default() };
         let ends = self.intervals.iter().skip(1).map(|(_, units)| *units).chain([end]);
@@ -269,7 +275,7 @@ impl Twin {
             .intervals
             .iter()
             .zip(ends)
-            .map(|((cpu_ns, begin), end)| {
+            .map(|(((cpu_ns, begin), end), filled_lines)| {
                 let [accesses, walks, walk, translation, other] =
                     std::array::from_fn(|i| end[i].saturating_sub(begin[i]));
                 let cycles = |units: u64| to_cycles(units.into());
@@ -280,6 +286,7 @@ impl Twin {
                     walk_cycles: cycles(walk),
                     translation_cycles: cycles(translation),
                     modelled_cycles: accesses as f64 + cycles(translation) + cycles(other),
+                    filled_lines,
                 }
             })
             .collect();
