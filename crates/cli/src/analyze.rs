@@ -49,6 +49,14 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         return Err(Failure::bad("--machine: none given"));
     };
     args.output.check()?;
+    match (args.intervals.named(), args.exact, &args.trace) {
+        (Some(name), true, _) => {
+            let line = format!("--exact: intervals are not the whole run; drop it, or {name}");
+            return Err(Failure::bad(line));
+        }
+        (Some(name), _, Some(_)) => return Err(Failure::bad(format!("{name}: a trace is recorded already; drop it"))),
+        _ => {}
+    }
     let mut measure = args.measure.map(|wanted| measure::plan(args, wanted)).transpose()?;
     let in_intervals = args.trace.is_none() && args.intervals.are_wanted(args.backend.map(Into::into));
     let once = args.once || in_intervals;

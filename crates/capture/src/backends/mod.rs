@@ -88,7 +88,11 @@ pub fn choose(request: &RecordRequest) -> Result<(RecorderBackend, Option<String
     }
     let sampled = |why: String| Ok((RecorderBackend::Sample, Some(format!("sampled: {why}"))));
     let command = match &request.target {
-        RecordTarget::Pid(_) => return sampled("a process that is already running can only be sampled".into()),
+        RecordTarget::Pid(_) => {
+            return sampled(
+                "a process that is already running can't be recorded whole; --every 1s records intervals of it".into(),
+            )
+        }
         RecordTarget::Command(command) => command,
     };
     let program = inspect_program(command)?;
@@ -170,7 +174,8 @@ mod tests {
         for backend in [RecorderBackend::Valgrind, RecorderBackend::Qemu, RecorderBackend::Sample] {
             assert_eq!(choose(&RecordRequest { backend: Some(backend), ..asked.clone() }).unwrap(), (backend, None));
         }
-        let running = "sampled: a process that is already running can only be sampled";
+        let running =
+            "sampled: a process that is already running can't be recorded whole; --every 1s records intervals of it";
         assert_eq!(said(RecordTarget::Pid(1)), (RecorderBackend::Sample, running.into()));
         let foreign = "exact, by qemu-riscv64: the program is for another instruction set";
         assert_eq!(said(target(FOREIGN, 0o755)), (RecorderBackend::Qemu, foreign.into()));

@@ -31,6 +31,17 @@ pub struct IntervalArgs {
 }
 
 impl IntervalArgs {
+    /// The first of these options that is given.
+    pub fn named(&self) -> Option<&'static str> {
+        let all = [
+            ("--every", self.every.is_some()),
+            ("--for", self.instructions.is_some()),
+            ("--start", self.start.is_some()),
+            ("--stop", self.stop.is_some()),
+        ];
+        all.into_iter().find(|(_, is_there)| *is_there).map(|(name, _)| name)
+    }
+
     /// Intervals are wanted, of a program that is recorded by this backend.
     pub fn are_wanted(&self, backend: Option<RecorderBackend>) -> bool {
         self.intervals(backend).is_ok_and(|(intervals, _)| intervals.is_some())
@@ -45,14 +56,7 @@ impl IntervalArgs {
         backend: Option<RecorderBackend>,
     ) -> Result<(Option<Intervals>, Option<RecorderBackend>), Failure> {
         let start = self.start.unwrap_or_default();
-        let named = [
-            ("--every", self.every.is_some()),
-            ("--for", self.instructions.is_some()),
-            ("--start", self.start.is_some()),
-            ("--stop", self.stop.is_some()),
-        ];
-        let named = named.into_iter().find(|(_, is_there)| *is_there).map(|(name, _)| name);
-        match (named, backend) {
+        match (self.named(), backend) {
             (None, Some(RecorderBackend::Intervals)) | (Some(_), None | Some(RecorderBackend::Intervals)) => {}
             (None, _) => return Ok((None, backend)),
             (Some(name), Some(_)) => {

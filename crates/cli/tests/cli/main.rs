@@ -16,6 +16,7 @@ mod help_examples;
 mod here;
 mod hugepages;
 mod hugepages_inside;
+mod intervals;
 mod lab;
 mod lock_mapping;
 mod measure;

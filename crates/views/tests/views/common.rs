@@ -5,6 +5,7 @@
 use lookaside_engine::{CacheCounts, Cost, OsModel, Outcome, PageRow, RegionRow, Side, ThreadRow, TlbCounts};
 use lookaside_machine::*;
 use lookaside_report::{html, terminal, Style};
+use lookaside_stats::Figure;
 use lookaside_techniques::huge_gain::{HugeGain, MeasuredGain, TimeRatio};
 use lookaside_techniques::*;
 use lookaside_trace::{Granularity, MapSource};
@@ -355,6 +356,7 @@ fn without_gain() -> Analysis {
         os: OsModel::default(),
         seed: 1,
         outcome: outcome(),
+        intervals: None,
         curve: Some(curve(12_412_345_678, false)),
         objects: vec![
             named("build_table (join.c:88)", 2_254_857_830, 0x7f31_0000_0000, None, 5_100_000_000, cost(720_000_000, 121_000_000, 63.0)),
@@ -401,6 +403,22 @@ fn without_gain() -> Analysis {
             "0.2 % of the instruction addresses have no symbol.".into(),
         ],
     }
+}
+
+/// The same, seen in intervals of its run, two of them in cold caches.
+pub fn in_intervals() -> Analysis {
+    let mut analysis = once();
+    analysis.seeing = Seeing::Exact { recorder: "intervals".into(), granularity: Granularity::Page, window: 48 };
+    let figure = |value, low, high| Some(Figure { value, low, high });
+    analysis.intervals = Some(IntervalEstimate {
+        intervals: 41,
+        too_short: 3,
+        cold: 2,
+        cpu_seconds: 43.8,
+        translation_share: figure(0.2871, 0.2713, 0.3029),
+        walks_per_1000_accesses: figure(15.83, -0.2, 18.1),
+    });
+    analysis
 }
 
 /// The same program under the clock sampler.

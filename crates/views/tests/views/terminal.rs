@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::common;
 use lookaside_engine::Outcome;
 use lookaside_report::{text, Style};
+use lookaside_techniques::{Analysis, IntervalEstimate};
 
 fn check(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
@@ -48,6 +49,22 @@ fn exact_top_ten_shows_every_row() {
     for row in common::exact().objects.iter().chain(&common::exact().functions) {
         assert!(text.contains(&row.name[row.name.len() - 10..]), "{} is missing", row.name);
     }
+}
+
+#[test]
+fn intervals_have_their_spread() {
+    let text = common::text_of(&common::in_intervals(), &WIDE);
+    check("intervals-100.txt", &text);
+    // Sums of intervals are nobody's: there are none.
+    assert!(!text.contains(" MHz"), "{text}");
+    let too_few = IntervalEstimate { translation_share: None, walks_per_1000_accesses: None, ..intervals() };
+    let analysis = Analysis { intervals: Some(too_few), ..common::in_intervals() };
+    let text = common::text_of(&analysis, &WIDE);
+    assert!(text.contains("too few intervals to say"), "{text}");
+}
+
+fn intervals() -> IntervalEstimate {
+    common::in_intervals().intervals.unwrap()
 }
 
 #[test]

@@ -275,6 +275,7 @@ impl Twin {
             .intervals
             .iter()
             .zip(ends)
+            .zip(filled)
             .map(|(((cpu_ns, begin), end), filled_lines)| {
                 let [accesses, walks, walk, translation, other] =
                     std::array::from_fn(|i| end[i].saturating_sub(begin[i]));
