@@ -32,10 +32,13 @@ pub enum RecordTarget {
 }
 
 /// Which parts of a run are recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Intervals {
     /// CPU time of the program from one interval to the next, on average.
     pub every: Duration,
+    /// Intervals come less often where they would cost more than this part of the program's CPU time: CPU time of ours
+    /// and of what is copied. `None` = whatever they cost.
+    pub budget: Option<f64>,
     /// Instructions of one interval, at most.
     pub instructions: u64,
     /// Time from the start of the recording to that of the first interval.
@@ -45,7 +48,7 @@ pub struct Intervals {
 }
 
 /// A recording to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct RecordRequest {
     /// The program.
     pub target: RecordTarget,

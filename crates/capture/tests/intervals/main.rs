@@ -16,7 +16,7 @@ use programs::{command, compile, drain, record, record_until, request, Recorded}
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 fn intervals(target: RecordTarget, every: Duration, instructions: u64) -> RecordRequest {
-    let intervals = Intervals { every, instructions, start: Duration::ZERO, stop: None };
+    let intervals = Intervals { every, budget: None, instructions, start: Duration::ZERO, stop: None };
     let backend = Some(RecorderBackend::Intervals);
     RecordRequest { target, backend, intervals: Some(intervals), ..request(vec!["true".into()]) }
 }

@@ -10,13 +10,15 @@ use lookaside_cli::exit::Failure;
 const EVERY: Duration = Duration::from_secs(1);
 /// Instructions of an interval, where nothing is said: about a hundredth of a second's.
 const INSTRUCTIONS: u64 = 20_000_000;
+/// Without `--every`: what intervals may cost, as a part of the program's CPU time.
+const BUDGET: f64 = 0.05;
 /// The shortest time from one interval to the next.
 const LEAST_EVERY: Duration = Duration::from_millis(10);
 
 #[derive(Args)]
 pub struct IntervalArgs {
     /// Record intervals of the run only, and let the program run at its own speed between them: one in this much of its
-    /// CPU time, on average [default with --for, --start or --stop: 1s]
+    /// CPU time, on average [default with --for, --start or --stop: 1s, or longer where that cost more than 5 %]
     #[arg(long, value_name = "TIME", value_parser = every)]
     pub every: Option<Duration>,
     /// Instructions of an interval, for example 500k or 20M [default: 20M]
@@ -69,6 +71,7 @@ impl IntervalArgs {
         }
         let intervals = Intervals {
             every: self.every.unwrap_or(EVERY),
+            budget: self.every.is_none().then_some(BUDGET),
             instructions: self.instructions.unwrap_or(INSTRUCTIONS),
             start,
             stop: self.stop,
@@ -120,7 +123,8 @@ mod tests {
         assert_eq!(none().intervals(None).ok(), Some((None, None)));
         let sample = Some(RecorderBackend::Sample);
         assert_eq!(none().intervals(sample).ok(), Some((None, sample)));
-        let all = Intervals { every: EVERY, instructions: INSTRUCTIONS, start: seconds(0), stop: None };
+        let all =
+            Intervals { every: EVERY, budget: Some(BUDGET), instructions: INSTRUCTIONS, start: seconds(0), stop: None };
         let backend = Some(RecorderBackend::Intervals);
         assert_eq!(none().intervals(backend).ok(), Some((Some(all), backend)));
         let late = IntervalArgs { start: Some(seconds(7)), ..none() };

@@ -27,6 +27,19 @@ pub(super) enum LoggedStep {
     Repeated { ip: u64, size: u8, counts: [u16; 2], accesses: [Option<(Kind, u16)>; 2] },
 }
 
+/// Why translated code trapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// The program goes on here; the jump whose distance is at `site` goes to its translation.
+    To { ip: u64, site: u32 },
+    /// The program goes on where [`super::area::TARGET`] says.
+    Indirect,
+    /// A system call is to be made; the program goes on here.
+    SystemCall { next: u64 },
+    /// The instruction here can't be followed.
+    Refused { ip: u64 },
+}
+
 /// Times that an instruction repeats itself at most: 4 GiB of single bytes. What a copy has written
 /// into its log by a wild pointer does not keep us busy for ever.
 const MOST_TIMES: u64 = 1 << 32;

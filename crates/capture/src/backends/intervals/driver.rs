@@ -41,6 +41,8 @@ pub(super) struct IntervalTally {
     pub(super) longest_stood: Duration,
     pub(super) stood: Duration,
     pub(super) cpu_ns: u64,
+    /// Those that intervals are of.
+    pub(super) threads: HashSet<(u32, u32)>,
     /// Tries at which the thread waited, or was gone.
     pub(super) missed: u64,
     /// Why there was no interval, the last time.
@@ -65,6 +67,7 @@ impl IntervalDriver {
         let mut targets: HashMap<u32, TargetProcess> = HashMap::new();
         let mut clock = ProgramClock::new(self.pid);
         let began = Instant::now();
+        let mut cost = OwnCost::new();
         let mut dice = Dice(u64::from(self.pid) | 1);
         let every = self.intervals.every.as_nanos() as u64;
         // The first comes within the first half of a period: a short program has one, too.
@@ -91,9 +94,11 @@ impl IntervalDriver {
             let mut tell = |news| self.news.send(news).is_ok();
             let most = self.intervals.instructions;
             let lengths = (most, tally.expected(most) / WARM_UP_PART);
+            let (began_interval, began_ns) = (Instant::now(), clock.total_ns);
             let made = target.interval(thread, lengths, clock.total_ns, &mut tell);
             clock.copies.extend(target.ended());
             target.let_go(thread);
+            let cost_ns = cost.add(began_interval.elapsed());
             match made {
                 Ok(interval) => {
                     tally.add(interval);
@@ -103,6 +108,10 @@ impl IntervalDriver {
                     // Between half and one and a half of the period: no rhythm of the program's is met again and again.
                     clock.look();
                     next_ns = clock.total_ns + every / 2 + dice.below(every + 1);
+                    if let Some(budget) = self.intervals.budget {
+                        next_ns = next_ns.max(began_ns + (cost_ns / budget) as u64);
+                    }
+                    tally.threads.insert((process, thread));
                     clock.begin_anew();
                 }
                 Err(NoCopy::NotNow) => tally.missed += 1,
@@ -130,9 +139,9 @@ impl IntervalTally {
         let mut remarks = Vec::new();
         let seconds = self.cpu_ns as f64 / 1e9;
         remarks.push(format!(
-            "recorded: {} of the run ({} instructions in all, of {seconds:.1} s of CPU time); counts are of these",
+            "recorded: {} of the run, {:.1} M instructions of {seconds:.1} s of CPU time; counts are of these",
             count(self.intervals, "interval"),
-            self.instructions
+            self.instructions as f64 / 1e6
         ));
         if self.intervals > 0 {
             remarks.push(format!(
@@ -141,21 +150,27 @@ impl IntervalTally {
                 self.stood.as_secs_f64() * 1e3
             ));
         }
-        let cut = self.intervals - self.complete;
-        if cut > 0 {
-            let mut calls: Vec<_> = self.calls.iter().collect();
-            calls.sort_unstable_by_key(|&(number, times)| (std::cmp::Reverse(times), number));
-            let named = calls.iter().take(3).map(|(number, times)| format!("call {number}: {times}"));
-            let named: Vec<String> = named.collect();
-            remarks.push(format!(
-                "{cut} ended early: {} at a system call ({}), {} at a fault or a write to shared memory, {} where \
-                 other threads or signals led elsewhere, {} at code that can't be followed",
-                self.calls.values().sum::<u64>(),
-                named.join(", "),
-                self.faults,
-                self.elsewhere,
-                self.other_ends
-            ));
+        if self.threads.len() > 1 {
+            remarks.push(
+                "each interval is of one thread, which has the caches that it shares with others to itself in the model: \
+                 walks may find their tables there more often than in truth"
+                    .into(),
+            );
+        }
+        let calls: u64 = self.calls.values().sum();
+        let mut most: Vec<_> = self.calls.iter().collect();
+        most.sort_unstable_by_key(|&(number, times)| (std::cmp::Reverse(times), number));
+        let most = most.iter().take(3).map(|&(&number, times)| format!("{} {times}", call_name(number)));
+        let reasons = [
+            (calls, format!("at a system call that a copy can't make ({})", most.collect::<Vec<_>>().join(", "))),
+            (self.faults, "at a fault, or a write to memory that is shared".into()),
+            (self.elsewhere, "where other threads, signals or the time led the copy elsewhere".into()),
+            (self.other_ends, "at code that can't be followed".into()),
+        ];
+        let reasons = reasons.iter().filter(|(times, _)| *times > 0).map(|(times, where_)| format!("{times} {where_}"));
+        let reasons: Vec<String> = reasons.collect();
+        if !reasons.is_empty() {
+            remarks.push(format!("intervals that ended early: {}", reasons.join("; ")));
         }
         remarks.extend(self.why_none.as_ref().map(|why| format!("intervals were left out: {why}")));
         remarks
@@ -179,6 +194,30 @@ impl IntervalTally {
             IntervalEnd::Instruction | IntervalEnd::NoCode | IntervalEnd::Stopped => self.other_ends += 1,
         }
     }
+}
+
+/// What intervals cost.
+struct OwnCost {
+    own_ns: u64,
+}
+
+impl OwnCost {
+    fn new() -> Self {
+        Self { own_ns: own_cpu_ns() }
+    }
+
+    /// Nanoseconds since the interval before: our own CPU time, and a copy's, which runs for as long as the interval
+    /// takes at the most.
+    fn add(&mut self, interval: Duration) -> f64 {
+        let now = own_cpu_ns();
+        let own = now.saturating_sub(std::mem::replace(&mut self.own_ns, now));
+        own as f64 + interval.as_nanos() as f64
+    }
+}
+
+fn own_cpu_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// The CPU time of a program's threads.
@@ -260,6 +299,11 @@ fn cpu_ns(process: u32, thread: u32) -> Option<u64> {
     let fine = thread.bytes("schedstat").ok();
     let fine = fine.and_then(|text| String::from_utf8(text).ok()?.split(' ').next()?.parse().ok());
     fine.or_else(|| Some(thread.stat().ok()?.cpu_ticks() * TICK_NS))
+}
+
+fn call_name(number: i64) -> String {
+    let known = usize::try_from(number).ok().and_then(syscalls::Sysno::new);
+    known.map_or_else(|| format!("call {number}"), |call| call.name().to_string())
 }
 
 fn count(n: u64, of: &str) -> String {

@@ -6,12 +6,12 @@ use iced_x86::Register;
 use libc::user_regs_struct;
 
 use super::area::{AREA_BYTES, CODE, CURSOR, FILE_BYTES, KEYS, LOG, LOG_BYTES, MIRROR, TARGET};
-use super::block_plan::BlockPlan;
+use super::block_plan::{BlockPlan, Exit};
 use super::harmless::{changes_maps, harmless, Harmless};
 use super::recorded_calls::{call_of, RecordedCalls};
 use super::snapshot_process::SnapshotProcess;
 use super::tracee::Stop;
-use super::translator::{Exit, Translator};
+use super::translator::Translator;
 use crate::backends::read_memory;
 
 /// Why an interval ended.

@@ -128,3 +128,9 @@ pub(super) fn registers(factory: &mut InstructionInfoFactory, instruction: &Inst
     let addressed = used.used_memory().iter().map(|memory| of(memory.base()) | of(memory.index()));
     named.chain(addressed).fold(0, |all, bits| all | bits)
 }
+
+/// The register of this number.
+pub(super) fn register_of(number: u32) -> Register {
+    use Register::{R10, R11, R12, R13, R14, R15, R8, R9, RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP};
+    [RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15][number as usize & 15]
+}

@@ -4,6 +4,7 @@
 //! No program has to be prepared, started by us or stopped for long, and nothing of the recorder's is left in it.
 
 mod area;
+mod block_maker;
 mod block_plan;
 mod driver;
 mod emitter;

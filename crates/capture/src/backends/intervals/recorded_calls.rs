@@ -12,10 +12,12 @@ use crate::backends::read_memory;
 const MOST_BYTES: u64 = 4 << 20;
 /// Parts of a scattered read at most (`IOV_MAX`).
 const MOST_PARTS: u64 = 1024;
-/// Bytes of the kernel's structures for x86-64 (struct epoll_event, pollfd, stat, msghdr, iovec, timespec, rusage).
+/// Bytes of the kernel's structures for x86-64 (struct epoll_event, pollfd, stat, statx, msghdr, iovec, timespec, rusage,
+/// sigset_t, sigaction).
 const EPOLL_EVENT: u64 = 12;
 const POLL_FD: u64 = 8;
 const STAT: u64 = 144;
+const STATX: u64 = 256;
 const MESSAGE_HEADER: u64 = 56;
 const PART: u64 = 16;
 const TIME: u64 = 16;
@@ -143,6 +145,18 @@ fn written_ranges(pid: u32, number: i64, args: &[u64; 6], result: u64) -> Option
         | libc::SYS_getegid
         | libc::SYS_sched_yield
         | libc::SYS_openat
+        | libc::SYS_access
+        | libc::SYS_faccessat
+        | libc::SYS_eventfd2
+        | libc::SYS_socket
+        | libc::SYS_bind
+        | libc::SYS_listen
+        | libc::SYS_unlink
+        | libc::SYS_rename
+        | libc::SYS_ftruncate
+        | libc::SYS_fallocate
+        | libc::SYS_flock
+        | libc::SYS_fadvise64
         | libc::SYS_nanosleep
         | libc::SYS_clock_nanosleep
         | libc::SYS_timerfd_settime
@@ -169,7 +183,11 @@ fn written_ranges(pid: u32, number: i64, args: &[u64; 6], result: u64) -> Option
         libc::SYS_poll | libc::SYS_ppoll => vec![(first, second.checked_mul(POLL_FD)?)],
         libc::SYS_accept | libc::SYS_accept4 => with_length(pid, second, third)?,
         libc::SYS_getsockopt => with_length(pid, fourth, fifth)?,
-        libc::SYS_fstat => vec![(second, STAT)],
+        libc::SYS_fstat | libc::SYS_stat | libc::SYS_lstat => vec![(second, STAT)],
+        libc::SYS_statx => vec![(fifth, STATX)],
+        libc::SYS_getdents64 => vec![(second, result)],
+        libc::SYS_sendfile => vec![(third, 8)],
+        libc::SYS_getsockname | libc::SYS_getpeername => with_length(pid, second, third)?,
         libc::SYS_newfstatat => vec![(third, STAT)],
         libc::SYS_clock_gettime | libc::SYS_gettimeofday => vec![(second_if_clock(number, args), TIME)],
         libc::SYS_time => vec![(first, 8)],
@@ -236,5 +254,63 @@ fn write_memory(pid: u32, addr: u64, content: &[u8]) -> io::Result<()> {
         done if done == content.len() as isize => Ok(()),
         -1 => Err(io::Error::last_os_error()),
         _ => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(number: i64, args: [u64; 6], result: u64) -> Option<RecordedCall> {
+        RecordedCall::new(std::process::id(), (number, args), result)
+    }
+
+    fn address<T>(of: &T) -> u64 {
+        std::ptr::from_ref(of) as u64
+    }
+
+    #[test]
+    fn what_the_kernel_wrote_is_kept_and_written_again() {
+        let mut buffer = *b"what was read, and more";
+        let call = own(libc::SYS_read, [3, address(&buffer), 100, 0, 0, 0], 13).expect("known");
+        assert_eq!(call.written, [(address(&buffer), b"what was read".to_vec())]);
+        buffer = *b"it is something else...";
+        call.write_into(std::process::id()).expect("our memory");
+        assert_eq!(&buffer, b"what was readng else...");
+        // It failed: nothing was written.
+        assert_eq!(own(libc::SYS_read, [3, 8, 100, 0, 0, 0], -9i64 as u64).expect("known").written, []);
+        // Where no memory is.
+        assert_eq!(own(libc::SYS_read, [3, 8, 100, 0, 0, 0], 13), None);
+        // What such a call writes is not known.
+        assert_eq!(own(libc::SYS_ioctl, [3, 8, 100, 0, 0, 0], 0), None);
+        // More than any call is to be kept of.
+        assert_eq!(own(libc::SYS_read, [3, address(&buffer), u64::MAX, 0, 0, 0], u64::MAX / 2), None);
+    }
+
+    #[test]
+    fn scattered_reads_fill_their_parts_in_turn() {
+        let (first, second, third) = ([1u8; 4], [2u8; 8], [3u8; 8]);
+        let parts = [[address(&first), 4], [address(&second), 8], [address(&third), 8]];
+        let call = own(libc::SYS_readv, [3, address(&parts), 3, 0, 0, 0], 9).expect("known");
+        assert_eq!(call.written, [(address(&first), vec![1; 4]), (address(&second), vec![2; 5])]);
+        let name = [7u8; 16];
+        let header = [address(&name), 16, address(&parts), 3, 0, 0, 0];
+        let call = own(libc::SYS_recvmsg, [3, address(&header), 0, 0, 0, 0], 4).expect("known");
+        assert_eq!(call.written[0].0, address(&header));
+        assert_eq!(call.written[1..], [(address(&name), vec![7; 16]), (address(&first), vec![1; 4])]);
+        // As many parts as no kernel takes.
+        assert_eq!(own(libc::SYS_readv, [3, address(&parts), u64::MAX, 0, 0, 0], 9), None);
+    }
+
+    #[test]
+    fn a_call_is_known_by_its_number_and_arguments() {
+        let call = own(libc::SYS_close, [3, 1, 2, 3, 4, 5], 0).expect("known");
+        assert!(call.is(libc::SYS_close, &[3, 9, 9, 9, 9, 9]) && !call.is(libc::SYS_close, &[4, 1, 2, 3, 4, 5]));
+        assert!(!call.is(libc::SYS_dup, &[3, 1, 2, 3, 4, 5]));
+        // How long it was to wait depends on the time.
+        let events = [0u8; 24];
+        let call = own(libc::SYS_epoll_wait, [3, address(&events), 2, 77, 0, 0], 2).expect("known");
+        assert!(call.is(libc::SYS_epoll_wait, &[3, address(&events), 2, 1, 0, 0]));
+        assert_eq!(call.written, [(address(&events), vec![0; 24])]);
     }
 }

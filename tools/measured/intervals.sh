@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# What intervals of a run cost the program and how near they come to an exact recording: tools/measured/intervals.sh
+# [LOOKASIDE] (some ten minutes; a quiet machine). Medians of five rounds, one way after the other; the exact recording
+# once.
+set -euo pipefail
+measured=$(cd "$(dirname "$0")" && pwd)
+lookaside=${1:-$measured/../../target/release/lookaside}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+machine=zen4
+
+# Runs a command whose program writes down its own seconds.
+timed() {
+    local way=$1
+    shift
+    "$@" >/dev/null 2>"$work/said" || true
+    cat "$work/own-seconds" >>"$work/$way"
+}
+
+median() { sort -n | sed -n 3p; }
+
+# The share of translation in percent and walks per 1,000 accesses, of an analysis in JSON, with intervals where it has
+# such.
+told() {
+    python3 - "$1" <<'EOF'
+import json, sys
+
+report = json.load(open(sys.argv[1]))
+outcome, estimate = report["outcome"], report.get("intervals")
+sides = [outcome["data"], outcome["fetch"]]
+accesses = sum(side["accesses"] for side in sides)
+translation = sum(side["cost"]["tlb_hit_cycles"] + side["cost"]["walk_cycles"] for side in sides)
+cycles = accesses + translation + sum(side["data_stall_cycles"] for side in sides)
+if estimate is None:
+    walks = sum(side["cost"]["walks"] for side in sides)
+    print(f"{100 * translation / cycles:.2f} %, {1000 * walks / accesses:.2f}")
+else:
+    share, walks = estimate["translation_share"], estimate["walks_per_1000_accesses"]
+    percent = [100 * share[end] for end in ("value", "low", "high")]
+    print("{:.2f} % ({:.2f} to {:.2f}),".format(*percent), end=" ")
+    print("{value:.2f} ({low:.2f} to {high:.2f}); {n} intervals".format(n=estimate["intervals"], **walks))
+EOF
+}
+
+# Name, program, arguments.
+measure() {
+    local name=$1 round
+    shift
+    local program=(bash -c 'from=$EPOCHREALTIME; "${@:2}"; echo "$EPOCHREALTIME - $from" | bc >"$1"' bash "$work/own-seconds" "$@")
+    for round in 1 2 3 4 5; do
+        timed native "${program[@]}"
+        timed intervals "$lookaside" record --backend intervals -o "$work/intervals.lkt" "${program[@]}"
+    done
+    "$lookaside" analyze --machine $machine --every 500ms --json="$work/intervals.json" "$@" >/dev/null 2>&1 || true
+    "$lookaside" analyze --machine $machine --once --exact --json="$work/exact.json" "$@" >/dev/null 2>&1 || true
+    printf '%s: native %.2f s; while intervals are recorded: %.2f times that\n' "$name" \
+        "$(median <"$work/native")" "$(echo "$(median <"$work/intervals") / $(median <"$work/native")" | bc -l)"
+    printf '  exactly %s; in intervals %s\n' "$(told "$work/exact.json")" "$(told "$work/intervals.json")"
+    rm -f "$work"/native "$work"/intervals*
+}
+
+date -u '+%F %H:%M UTC'
+grep -m 1 'model name' /proc/cpuinfo
+for name in hash threads two_phases; do
+    gcc -O2 -o "$work/$name" "$measured/truth/$name.c" -pthread
+done
+seq 1 3000000 | shuf --random-source=<(yes) >"$work/numbers"
+measure 'hash table of 64 MiB' "$work/hash" 22 60000000
+measure 'four threads, 64 MiB each' "$work/threads" 4 64 20000000
+measure 'sort of 3 M lines' sort --parallel=1 "$work/numbers"
+measure 'python3' python3 -c 'import random
+d = {}
+for i in range(4000000):
+    d[random.randrange(1000000)] = i'
+date -u '+%F %H:%M UTC'
