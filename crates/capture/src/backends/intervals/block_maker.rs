@@ -145,16 +145,16 @@ impl BlockMaker<'_> {
         match flow {
             Flow::Next => {
                 self.give_back()?;
-                self.to(next);
+                self.go_to(next);
             }
             Flow::Jump(target) => {
                 self.give_back()?;
-                self.to(target);
+                self.go_to(target);
             }
             Flow::Branch(condition, target) => {
                 self.give_back()?;
                 let taken = self.emitter.jump(Some(condition));
-                self.to(next);
+                self.go_to(next);
                 self.land(taken, target);
             }
             Flow::Loop(target) => {
@@ -170,18 +170,18 @@ impl BlockMaker<'_> {
             Flow::Call(target) => {
                 self.push_return(next)?;
                 self.give_back()?;
-                self.to(target);
+                self.go_to(target);
             }
             Flow::IndirectJump => {
                 self.keep_target(last)?;
                 self.give_back()?;
-                self.to_dispatch();
+                self.dispatch();
             }
             Flow::IndirectCall => {
                 self.keep_target(last)?;
                 self.push_return(next)?;
                 self.give_back()?;
-                self.to_dispatch();
+                self.dispatch();
             }
             Flow::Return(more) => {
                 let stack = MemoryOperand::new(Register::RSP, Register::None, 1, 0, 0, false, Register::None);
@@ -189,7 +189,7 @@ impl BlockMaker<'_> {
                 self.emitter.keep(TARGET, self.scratch)?;
                 self.emitter.add(Register::RSP, Register::RSP, 8 + i32::from(more))?;
                 self.give_back()?;
-                self.to_dispatch();
+                self.dispatch();
             }
             Flow::SystemCall => {
                 self.give_back()?;
@@ -232,7 +232,7 @@ impl BlockMaker<'_> {
     }
 
     /// A jump to what is at this address of the program's.
-    fn to(&mut self, ip: u64) {
+    fn go_to(&mut self, ip: u64) {
         let site = self.emitter.jump(None);
         self.land(site, ip);
     }
@@ -244,7 +244,7 @@ impl BlockMaker<'_> {
         self.exits.push((trap, Exit::To { ip, site }));
     }
 
-    fn to_dispatch(&mut self) {
+    fn dispatch(&mut self) {
         let site = self.emitter.jump(None);
         link(self.emitter.code, site, 0);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libc::pid_t;
 use lookaside_host::Process;
-use lookaside_trace::{Event, MemoryMap, Region};
+use lookaside_trace::{Event, MapSource, MemoryMap, Region};
 
 use super::area::{AREA_BYTES, PAGE};
 use super::follow::{follow, FollowLog, IntervalEnd};
@@ -151,11 +151,8 @@ impl TargetProcess {
     /// The address of an instruction that makes a system call: the kernel's own page of code for programs has one.
     fn call(&mut self, regions: &[CopiedRegion]) -> Result<u64, NoCopy> {
         let none = || NoCopy::Never("its memory has no [vdso], through which the recorder makes system calls".into());
-        let vdso = regions.iter().map(|its| &its.region);
-        let vdso = vdso.filter(
-            |region| matches!(&region.source, lookaside_trace::MapSource::File { path, .. } if path == "[vdso]"),
-        );
-        let vdso = vdso.last().ok_or_else(none)?;
+        let is_vdso = |source: &MapSource| matches!(source, MapSource::File { path, .. } if path == "[vdso]");
+        let vdso = regions.iter().map(|its| &its.region).find(|region| is_vdso(&region.source)).ok_or_else(none)?;
         if let Some((call, region)) = &self.call {
             if region == vdso {
                 return Ok(*call);

@@ -48,6 +48,9 @@ pub(super) struct Translator {
     factory: InstructionInfoFactory,
 }
 
+/// A word of the table, by its place in the area.
+pub(super) type TableWord = (u32, u64);
+
 /// Reads the program's memory; gives how many bytes could be read.
 pub(super) type ReadCode<'a> = dyn FnMut(u64, &mut [u8]) -> usize + 'a;
 
@@ -111,7 +114,7 @@ impl Translator {
     }
 
     /// What has changed since this was called last: code by its place in the area, and words of the table.
-    pub(super) fn take_changes(&mut self) -> (Vec<(u32, Vec<u8>)>, Vec<(u32, u64)>) {
+    pub(super) fn take_changes(&mut self) -> (Vec<(u32, Vec<u8>)>, Vec<TableWord>) {
         let code = std::mem::take(&mut self.changed).into_iter();
         let code = code.map(|(from, to)| (CODE + from, self.code[from as usize..to as usize].to_vec())).collect();
         let entries = std::mem::take(&mut self.table_changed);
@@ -288,11 +291,11 @@ impl Translator {
         let end = block.last().map_or(ip, |(last, _)| last.next_ip());
         for page in (ip / PAGE)..=((end - 1) / PAGE) {
             let page = page * PAGE;
-            if !self.pages.contains_key(&page) {
+            self.pages.entry(page).or_insert_with(|| {
                 let mut whole = [0; PAGE as usize];
                 let len = read(page, &mut whole);
-                self.pages.insert(page, crc32fast::hash(&whole[..len]));
-            }
+                crc32fast::hash(&whole[..len])
+            });
         }
         Some(block)
     }
