@@ -8,7 +8,7 @@ use crate::chunks::KnownChunks;
 use crate::counts::EngineCounts;
 use crate::fasthash::FastMap;
 use crate::hardware::Hardware;
-use crate::intervals::IntervalState;
+use crate::interval_state::IntervalState;
 use crate::plan::EnginePlan;
 use crate::rows::{Attribution, RowCost, ThreadTotals};
 use crate::space::AddressSpace;

@@ -1,39 +1,6 @@
 //! Intervals of a run: what each counts, and what is counted apart while it warms the model up (`SEMANTICS.md` §10).
 
-use crate::counts::EngineCounts;
-use crate::os::to_cycles;
-use crate::plan::EnginePlan;
 use crate::{Engine, IntervalCounts};
-
-/// The intervals so far.
-#[derive(Debug)]
-pub(crate) struct IntervalState {
-    /// What was counted apart.
-    warm_up: EngineCounts,
-    warms_up: bool,
-    /// CPU time at each begin, and what was counted before.
-    begins: Vec<(u64, IntervalUnits)>,
-    /// Lines of the last cache when the present interval began to count.
-    lines: Option<u64>,
-    /// Of those before it, lines that came into empty places.
-    filled: Vec<u64>,
-}
-
-/// What was counted so far.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct IntervalUnits {
-    pub(crate) accesses: u64,
-    pub(crate) walks: u64,
-    pub(crate) walk: u128,
-    pub(crate) translation: u128,
-    pub(crate) other: u128,
-}
-
-impl IntervalState {
-    pub(crate) fn new(plan: &EnginePlan) -> Self {
-        Self { warm_up: EngineCounts::new(plan), warms_up: false, begins: Vec::new(), lines: None, filled: Vec::new() }
-    }
-}
 
 impl Engine {
     /// An interval begins, which does not count yet.
@@ -98,22 +65,5 @@ impl Engine {
         let both = begins.iter().zip(ends).zip(filled);
         both.map(|(((cpu_ns, begin), end), filled_lines)| IntervalCounts { filled_lines, ..end.since(begin, *cpu_ns) })
             .collect()
-    }
-}
-
-impl IntervalUnits {
-    fn since(&self, begin: &Self, cpu_ns: u64) -> IntervalCounts {
-        let cycles = |end: u128, begin: u128| to_cycles(end.saturating_sub(begin));
-        let accesses = self.accesses.saturating_sub(begin.accesses);
-        let translation_cycles = cycles(self.translation, begin.translation);
-        IntervalCounts {
-            cpu_ns,
-            accesses,
-            walks: self.walks.saturating_sub(begin.walks),
-            walk_cycles: cycles(self.walk, begin.walk),
-            translation_cycles,
-            modelled_cycles: accesses as f64 + translation_cycles + cycles(self.other, begin.other),
-            filled_lines: 0,
-        }
     }
 }

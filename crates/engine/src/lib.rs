@@ -51,6 +51,7 @@ mod events;
 mod fasthash;
 mod filter;
 mod hardware;
+mod interval_state;
 mod intervals;
 mod lanes;
 mod leaving_pages;

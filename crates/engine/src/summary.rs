@@ -5,7 +5,7 @@ use lookaside_machine::PageSize;
 use crate::classes::{CLASSES, KINDS, SIDES, SIDE_OF};
 use crate::context::KERNEL;
 use crate::engine::Engine;
-use crate::intervals::IntervalUnits;
+use crate::interval_state::IntervalUnits;
 use crate::os::to_cycles;
 use crate::pages::NONE;
 use crate::plan::WalkPlan;

@@ -54,7 +54,7 @@ pub(super) fn follow(
     log: &mut dyn FollowLog,
 ) -> io::Result<(u64, IntervalEnd)> {
     let mut follower =
-        Follower { process, translator, log, left: most, is_stopped: false, calls: process.calls.clone() };
+        CopyFollower { process, translator, log, left: most, is_stopped: false, calls: process.calls.clone() };
     let ended = follower.run();
     // What was logged before counts, whatever happened.
     let drained = follower.drain();
@@ -68,7 +68,7 @@ pub(super) fn follow(
     Ok((most - left, end))
 }
 
-struct Follower<'a> {
+struct CopyFollower<'a> {
     process: &'a SnapshotProcess,
     translator: &'a mut Translator,
     log: &'a mut dyn FollowLog,
@@ -78,7 +78,7 @@ struct Follower<'a> {
     calls: RecordedCalls,
 }
 
-impl Follower<'_> {
+impl CopyFollower<'_> {
     fn run(&mut self) -> io::Result<IntervalEnd> {
         let mut registers = self.process.registers;
         let base = self.translator.base();

@@ -9,7 +9,7 @@ use super::block_plan::{BlockPlan, LogReader, LoggedAccess};
 use super::message::IntervalNews;
 
 /// Loads, stores, fetches of a process.
-type Totals = [u64; 3];
+type KindTotals = [u64; 3];
 
 /// The recording as a source.
 pub(super) struct IntervalSource {
@@ -27,7 +27,7 @@ pub(super) struct IntervalSource {
     warm_up: Option<u64>,
     /// To come before the next accesses.
     events: Vec<Event>,
-    totals: HashMap<u32, (Totals, u64)>,
+    totals: HashMap<u32, (KindTotals, u64)>,
     /// Blocks of the end.
     last: Option<VecDeque<Block>>,
 }
@@ -118,7 +118,7 @@ impl IntervalSource {
     fn ends(&self) -> VecDeque<Block> {
         let mut processes: Vec<_> = self.totals.iter().collect();
         processes.sort_unstable_by_key(|(process, _)| **process);
-        let of = |(&process, &([loads, stores, fetches], instructions)): (&u32, &(Totals, u64))| {
+        let of = |(&process, &([loads, stores, fetches], instructions)): (&u32, &(KindTotals, u64))| {
             let fetches = if self.fetches { fetches } else { 0 };
             let totals = Event::Totals { loads, stores, fetches, instructions };
             Block { process, thread: process, events: vec![(0, totals)], ..Block::default() }

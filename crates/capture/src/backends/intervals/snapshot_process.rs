@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use libc::{pid_t, user_regs_struct};
+use lookaside_host::Process;
 use lookaside_trace::{parse_maps, MapSource, Region};
 
 use super::area::{AREA_BYTES, FILE_BYTES, LOG, LOG_BYTES, MIRROR};
@@ -114,7 +115,8 @@ fn enclose(tracee: &Tracee, call: u64, regions: &[CopiedRegion], base: u64) -> i
     // A name, which has to lie in its memory: the area's first byte, once it can be read.
     lent.call(libc::SYS_mprotect, [base, 4096, READ, 0, 0, 0])?;
     let number = lent.call(libc::SYS_memfd_create, [base, 0, 0, 0, 0, 0])?;
-    let memory = File::options().read(true).write(true).open(format!("/proc/{}/fd/{number}", tracee.0))?;
+    let memory =
+        File::options().read(true).write(true).open(Process::of(tracee.0 as u32).path(&format!("fd/{number}")))?;
     memory.set_len(u64::from(FILE_BYTES))?;
     let shared = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
     let rights = READ | WRITE | EXECUTE;
