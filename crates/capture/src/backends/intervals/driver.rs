@@ -12,6 +12,7 @@ use super::follow::IntervalEnd;
 use super::message::IntervalNews;
 use super::stopped_thread::NoCopy;
 use super::target::{Interval, TargetProcess};
+use super::tracee::{Stop, Tracee};
 use crate::backends::sample::CollectorState;
 use crate::request::Intervals;
 
@@ -68,12 +69,14 @@ impl IntervalDriver {
         let mut clock = ProgramClock::new(self.pid);
         let began = Instant::now();
         let mut cost = OwnCost::new();
+        let mut held: Vec<Tracee> = Vec::new();
         let mut dice = Dice(u64::from(self.pid) | 1);
         let every = self.intervals.every.as_nanos() as u64;
         // The first comes within the first half of a period: a short program has one, too.
         let mut next_ns = dice.below(every / 2 + 1);
         while !self.collector.stop.load(Ordering::Relaxed) && !(self.has_ended)() {
             std::thread::sleep(LOOK.min(self.intervals.every / 4));
+            held.retain(still_held);
             if self.intervals.stop.is_some_and(|stop| began.elapsed() > stop) {
                 if self.is_attached {
                     break;
@@ -115,6 +118,7 @@ impl IntervalDriver {
                     clock.begin_anew();
                 }
                 Err(NoCopy::NotNow) => tally.missed += 1,
+                Err(NoCopy::Held(thread)) => held.push(thread),
                 Err(NoCopy::Never(why)) => {
                     tally.why_none = Some(why);
                     next_ns = clock.total_ns + every;
@@ -125,6 +129,8 @@ impl IntervalDriver {
                 }
             }
         }
+        // The kernel lets go of what is still held when this thread ends.
+        held.retain(still_held);
         if !(self.has_ended)() {
             targets.iter_mut().for_each(|(&process, target)| target.let_go(process));
         }
@@ -192,6 +198,18 @@ impl IntervalTally {
             IntervalEnd::Signal(_) => self.faults += 1,
             IntervalEnd::Elsewhere => self.elsewhere += 1,
             IntervalEnd::Instruction | IntervalEnd::NoCode | IntervalEnd::Stopped => self.other_ends += 1,
+        }
+    }
+}
+
+/// Lets a thread go that did not stop when it was asked to, once it has.
+fn still_held(thread: &Tracee) -> bool {
+    match thread.wait(false) {
+        Ok(None) => true,
+        Ok(Some(Stop::Ended)) | Err(_) => false,
+        Ok(Some(_)) => {
+            thread.detach(0);
+            false
         }
     }
 }

@@ -1,5 +1,6 @@
 //! System calls that a stopped thread makes for us.
 
+use std::cell::Cell;
 use std::io;
 
 use libc::{c_int, user_regs_struct};
@@ -14,6 +15,8 @@ pub(super) struct Lent<'a> {
     mask: u64,
     /// Address of an instruction that makes a system call.
     call: u64,
+    /// A signal that came all the same: nobody can hold it back.
+    came: Cell<c_int>,
 }
 
 /// A call's result.
@@ -24,7 +27,7 @@ impl<'a> Lent<'a> {
     pub(super) fn take(tracee: &'a Tracee, call: u64) -> io::Result<Self> {
         let (registers, mask) = (tracee.registers()?, tracee.signal_mask()?);
         tracee.set_signal_mask(u64::MAX)?;
-        Ok(Self { tracee, registers, mask, call })
+        Ok(Self { tracee, registers, mask, call, came: Cell::new(0) })
     }
 
     /// Makes a call.
@@ -65,7 +68,11 @@ impl<'a> Lent<'a> {
                 // Stopped by somebody else: the call is made all the same.
                 Some(Stop::Group | Stop::Event(_)) => self.tracee.step()?,
                 Some(Stop::Ended) | None => return Err(io::Error::from_raw_os_error(libc::ESRCH)),
-                Some(Stop::Signal(_) | Stop::Call) => self.tracee.step()?,
+                Some(Stop::Signal(signal)) => {
+                    self.came.set(signal);
+                    self.tracee.step()?;
+                }
+                Some(Stop::Call) => self.tracee.step()?,
             }
         }
         let result = self.tracee.registers()?.rax as i64;
@@ -79,6 +86,10 @@ impl<'a> Lent<'a> {
     /// Everything is as it was.
     pub(super) fn give_back(self) -> io::Result<()> {
         self.tracee.set_registers(&self.registers)?;
-        self.tracee.set_signal_mask(self.mask)
+        self.tracee.set_signal_mask(self.mask)?;
+        if self.came.get() != 0 {
+            self.tracee.send(self.came.get());
+        }
+        Ok(())
     }
 }

@@ -32,6 +32,8 @@ pub(super) enum NoCopy {
     NotNow,
     /// It never will be; why.
     Never(String),
+    /// The thread can't be stopped now: the kernel holds it. It is to be let go when it has stopped.
+    Held(Tracee),
     /// The kernel refused.
     System(io::Error),
 }
@@ -119,11 +121,19 @@ impl StoppedThread {
         self.tracee.go_to_call(0)?;
         loop {
             let Some(stop) = self.tracee.wait(false)? else {
-                if !asked && Instant::now() > until {
+                let now = Instant::now();
+                if !asked && now > until {
                     self.tracee.interrupt()?;
                     asked = true;
                 }
-                std::hint::spin_loop();
+                if now > until + PATIENCE {
+                    return Err(self.held());
+                }
+                // The program waits for us at each call.
+                match asked {
+                    true => std::thread::sleep(LOOK),
+                    false => std::hint::spin_loop(),
+                }
                 continue;
             };
             match stop {
@@ -186,6 +196,9 @@ impl StoppedThread {
         loop {
             let late = Instant::now() > until;
             let Some(stop) = self.tracee.wait(false)? else {
+                if Instant::now() > until + PATIENCE {
+                    return Err(self.held());
+                }
                 if late || in_code_until.is_some_and(|until| Instant::now() > until) && !in_call {
                     self.tracee.interrupt()?;
                     (in_code_until, asked) = (None, true);
@@ -221,7 +234,10 @@ impl StoppedThread {
                     }
                     match in_code_until {
                         // The second time, it is in user code still.
-                        None if !was_in_call && self.since.elapsed() > TO_NEXT_CALL => {
+                        None if !was_in_call
+                            && self.since.elapsed() > TO_NEXT_CALL
+                            && !self.tracee.is_in_restartable_sequence(self.registers.rip) =>
+                        {
                             self.since = Instant::now();
                             return Ok(());
                         }
@@ -241,6 +257,12 @@ impl StoppedThread {
             Ok(Some(Stop::Ended)) => self.ended(),
             _ => NoCopy::NotNow,
         }
+    }
+
+    /// It does not stop.
+    fn held(&mut self) -> NoCopy {
+        self.lets_go = false;
+        NoCopy::Held(Tracee(self.tracee.0))
     }
 
     /// It is gone. Without our taking note of that its process could not end.

@@ -112,6 +112,8 @@ fn stepped(process: &SnapshotProcess, most: usize) -> (Vec<LoggedAccess>, usize)
                 }
             }
             let times = registers.rcx - tracee.registers().unwrap().rcx;
+            // A program begins with the system calls of its loader.
+            std::thread::sleep(std::time::Duration::from_millis(100));
             for time in 0..times {
                 for (memory, start) in used.iter().zip(&starts) {
                     let bytes = size(memory);

@@ -2,11 +2,17 @@
 
 use std::io;
 
+use crate::backends::read_memory;
 use libc::{c_int, c_long, c_uint, c_void, pid_t, user_regs_struct};
 
 /// Not in libc.
 const PTRACE_GETSIGMASK: c_uint = 0x420a;
 const PTRACE_SETSIGMASK: c_uint = 0x420b;
+const PTRACE_GET_RSEQ_CONFIGURATION: c_uint = 0x420f;
+/// Bytes to members of struct rseq and struct rseq_cs (include/uapi/linux/rseq.h).
+const RSEQ_SEQUENCE: u64 = 8;
+const SEQUENCE_START: u64 = 8;
+const SEQUENCE_LENGTH: u64 = 16;
 /// The signal of a stop at a system call.
 pub(super) const CALL_STOP: c_int = libc::SIGTRAP | 0x80;
 
@@ -148,6 +154,33 @@ impl Tracee {
             (signal, 0) => Stop::Signal(signal),
             (_, event) => Stop::Event(event),
         }))
+    }
+
+    /// Sends it a signal.
+    pub(super) fn send(&self, signal: c_int) {
+        // SAFETY: numbers only; the thread is there, since it is stopped by us.
+        unsafe { libc::syscall(libc::SYS_tkill, self.0, signal) };
+    }
+
+    /// It is within a restartable sequence: instructions that the kernel has begun anew where they are interrupted
+    /// (rseq(2)). What it would do then must not be taken from it.
+    pub(super) fn is_in_restartable_sequence(&self, ip: u64) -> bool {
+        let word = |addr: u64| {
+            let mut word = [0; 8];
+            (read_memory(self.0 as u32, addr, &mut word) == 8).then(|| u64::from_le_bytes(word))
+        };
+        let mut configuration = [0u64; 3];
+        let bytes = size_of_val(&configuration);
+        let told = self.pointer(PTRACE_GET_RSEQ_CONFIGURATION, bytes, configuration.as_mut_ptr().cast());
+        let sequence = match told {
+            // Before the kernel that tells, there was no C library that registers.
+            Err(_) => None,
+            Ok(()) if configuration[0] == 0 => None,
+            Ok(()) => word(configuration[0] + RSEQ_SEQUENCE),
+        };
+        let Some(sequence) = sequence.filter(|&sequence| sequence != 0) else { return false };
+        let (start, length) = (word(sequence + SEQUENCE_START), word(sequence + SEQUENCE_LENGTH));
+        start.zip(length).is_some_and(|(start, length)| ip.wrapping_sub(start) < length)
     }
 
     /// Takes note of its end, so that nothing of it stays with us.
