@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What intervals of a run cost the program and how near they come to an exact recording: tools/measured/intervals.sh
-# [LOOKASIDE] (some ten minutes; a quiet machine). Medians of five rounds, one way after the other; the exact recording
+# [LOOKASIDE] (some five minutes; a quiet machine). Medians of five rounds, one way after the other; the exact recording
 # once.
 set -euo pipefail
 measured=$(cd "$(dirname "$0")" && pwd)
@@ -43,7 +43,7 @@ EOF
 }
 
 # Name, program, arguments.
-measure() {
+cost() {
     local name=$1 round
     shift
     local program=(bash -c 'from=$EPOCHREALTIME; "${@:2}"; echo "$EPOCHREALTIME - $from" | bc >"$1"' bash "$work/own-seconds" "$@")
@@ -51,12 +51,18 @@ measure() {
         timed native "${program[@]}"
         timed intervals "$lookaside" record --backend intervals -o "$work/intervals.lkt" "${program[@]}"
     done
-    "$lookaside" analyze --machine $machine --every 500ms --json="$work/intervals.json" "$@" >/dev/null 2>&1 || true
-    "$lookaside" analyze --machine $machine --once --exact --json="$work/exact.json" "$@" >/dev/null 2>&1 || true
     printf '%s: native %.2f s; while intervals are recorded: %.2f times that\n' "$name" \
         "$(median <"$work/native")" "$(echo "$(median <"$work/intervals") / $(median <"$work/native")" | bc -l)"
+    rm -f "$work"/native "$work"/intervals
+}
+
+# The same, and beside it what an exact recording says.
+measure() {
+    cost "$@"
+    shift
+    "$lookaside" analyze --machine $machine --every 500ms --json="$work/intervals.json" "$@" >/dev/null 2>&1 || true
+    "$lookaside" analyze --machine $machine --once --exact --json="$work/exact.json" "$@" >/dev/null 2>&1 || true
     printf '  exactly %s; in intervals %s\n' "$(told "$work/exact.json")" "$(told "$work/intervals.json")"
-    rm -f "$work"/native "$work"/intervals*
 }
 
 date -u '+%F %H:%M UTC'
@@ -67,8 +73,8 @@ done
 seq 1 3000000 | shuf --random-source=<(yes) >"$work/numbers"
 measure 'hash table of 64 MiB' "$work/hash" 22 40000000
 measure 'four threads, 64 MiB each' "$work/threads" 4 64 6000000
-measure 'sort of 3 M lines' sort --parallel=1 "$work/numbers"
-measure 'python3' python3 -c 'import random
+cost 'sort of 3 M lines' sort --parallel=1 "$work/numbers"
+cost 'python3' python3 -c 'import random
 d = {}
 for i in range(4000000):
     d[random.randrange(1000000)] = i'

@@ -8,8 +8,9 @@ use lookaside_cli::exit::Failure;
 
 /// CPU time from one interval to the next, where nothing is said.
 const EVERY: Duration = Duration::from_secs(1);
-/// Instructions of an interval, where nothing is said: about a hundredth of a second's.
-const INSTRUCTIONS: u64 = 20_000_000;
+/// Instructions of an interval, where nothing is said: some thousandths of a second's. The warm-up, a quarter, is many
+/// times what a second TLB level needs of a program that misses it.
+const INSTRUCTIONS: u64 = 5_000_000;
 /// Without `--every`: what intervals may cost, as a part of the program's CPU time.
 const BUDGET: f64 = 0.05;
 /// The shortest time from one interval to the next.
@@ -21,7 +22,7 @@ pub struct IntervalArgs {
     /// CPU time, on average [default with --for, --start or --stop: 1s, or longer where that cost more than 5 %]
     #[arg(long, value_name = "TIME", value_parser = every)]
     pub every: Option<Duration>,
-    /// Instructions of an interval, for example 500k or 20M [default: 20M]
+    /// Instructions of an interval, for example 500k or 20M [default: 5M]
     #[arg(long = "for", value_name = "COUNT", value_parser = instructions)]
     pub instructions: Option<u64>,
     /// When the first interval may begin, from the start of the recording, for example 90s or 5m
