@@ -35,7 +35,7 @@ fn a_share_of_the_whole_run_comes_with_its_interval() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let Some(program) = compile(folder.path(), "reads", READS, &[]) else { return };
     let program = program.to_str().expect("text path");
-    let arguments = ["analyze", "-m", "skylake", "--every", "50ms", "--for", "1M", program, "600"];
+    let arguments = ["analyze", "-m", "skylake", "--every", "50ms", "--for", "1M", program, "2000"];
     let output = run(&arguments);
     assert_eq!(output.status.code(), Some(9), "{}", stderr(&output));
     let text = stdout(&output);
@@ -69,11 +69,11 @@ fn a_share_of_the_whole_run_comes_with_its_interval() {
 fn a_running_process_is_recorded_and_goes_on() {
     let folder = tempfile::tempdir().expect("temporary folder");
     let Some(program) = compile(folder.path(), "reads", READS, &[]) else { return };
-    let child = std::process::Command::new(program).arg("2500").stdout(Stdio::null()).spawn().expect("started");
+    let child = std::process::Command::new(program).arg("4000").stdout(Stdio::null()).spawn().expect("started");
     let trace = folder.path().join("reads.lkt");
     let trace = trace.to_str().expect("text path");
     let pid = child.id().to_string();
-    let output = run(&["record", "-o", trace, "--every", "50ms", "--for", "200k", "--stop", "800ms", "--pid", &pid]);
+    let output = run(&["record", "-o", trace, "--every", "50ms", "--for", "200k", "--stop", "2500ms", "--pid", &pid]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stderr(&output).contains("intervals of the run"), "{}", stderr(&output));
     let status = child.wait_with_output().expect("its end").status;
@@ -93,7 +93,7 @@ fn the_first_interval_begins_when_it_is_told_to() {
     let trace = trace.to_str().expect("text path");
     let mut command = lookaside();
     command.args(["record", "-o", trace, "--every", "20ms", "--for", "100k", "--start", "300ms"]);
-    let output = command.arg(program).arg("500").output().expect("started");
+    let output = command.arg(program).arg("1200").output().expect("started");
     assert_eq!(output.status.code(), Some(9), "{}", stderr(&output));
     let report = json(&run(&["analyze", "-m", "skylake", "--json", "--trace", trace]));
     let first = number(&report["outcome"]["intervals"][0]["cpu_ns"]);
