@@ -36,8 +36,8 @@ pub(super) enum Exit {
     Indirect,
     /// A system call is to be made; the program goes on here.
     SystemCall { next: u64 },
-    /// The instruction here can't be followed.
-    Refused { ip: u64 },
+    /// The next instruction can't be followed.
+    Refused,
 }
 
 /// Times that an instruction repeats itself at most: 4 GiB of single bytes. What a copy has written

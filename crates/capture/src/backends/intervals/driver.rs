@@ -7,17 +7,19 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::Sender;
 use lookaside_host::Process;
+use lookaside_stats::SplitMix64;
 
 use super::follow::IntervalEnd;
 use super::message::IntervalNews;
-use super::stopped_thread::NoCopy;
+use super::stopped_thread::{NoCopy, StoppedThread};
 use super::target::{Interval, TargetProcess};
-use super::tracee::{Stop, Tracee};
 use crate::backends::sample::CollectorState;
 use crate::request::Intervals;
 
-/// How often the program's CPU time is looked at.
-const LOOK: Duration = Duration::from_millis(5);
+/// The program's CPU time is looked at so often in a period, within these bounds: an interval begins late by a hundredth
+/// of its period, and to look at many threads takes long.
+const LOOKS: u32 = 100;
+const LOOK: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(100)];
 /// How often the program's processes are looked for, which takes longer.
 const LOOK_FOR_PROCESSES: Duration = Duration::from_millis(200);
 /// The part of an interval that warms the model up, of as many instructions as intervals have had so far. What is left
@@ -30,7 +32,6 @@ const TICK_NS: u64 = 10_000_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct IntervalTally {
     pub(super) intervals: u64,
-    pub(super) complete: u64,
     pub(super) instructions: u64,
     /// How often each call ended an interval.
     pub(super) calls: HashMap<i64, u64>,
@@ -44,8 +45,6 @@ pub(super) struct IntervalTally {
     pub(super) cpu_ns: u64,
     /// Those that intervals are of.
     pub(super) threads: HashSet<(u32, u32)>,
-    /// Tries at which the thread waited, or was gone.
-    pub(super) missed: u64,
     /// Why there was no interval, the last time.
     pub(super) why_none: Option<String>,
 }
@@ -69,14 +68,14 @@ impl IntervalDriver {
         let mut clock = ProgramClock::new(self.pid);
         let began = Instant::now();
         let mut cost = OwnCost::new();
-        let mut held: Vec<Tracee> = Vec::new();
-        let mut dice = Dice(u64::from(self.pid) | 1);
+        let mut held: Vec<Box<StoppedThread>> = Vec::new();
+        let mut dice = SplitMix64::new(u64::from(self.pid));
         let every = self.intervals.every.as_nanos() as u64;
         // The first comes within the first half of a period: a short program has one, too.
         let mut next_ns = dice.below(every / 2 + 1);
         while !self.collector.stop.load(Ordering::Relaxed) && !(self.has_ended)() {
-            std::thread::sleep(LOOK.min(self.intervals.every / 4));
-            held.retain(still_held);
+            std::thread::sleep((self.intervals.every / LOOKS).clamp(LOOK[0], LOOK[1]));
+            held.retain_mut(|thread| thread.is_held());
             if self.intervals.stop.is_some_and(|stop| began.elapsed() > stop) {
                 if self.is_attached {
                     break;
@@ -90,7 +89,7 @@ impl IntervalDriver {
             if clock.total_ns < next_ns {
                 continue;
             }
-            let Some((process, thread)) = clock.choose(dice.next()) else { continue };
+            let Some((process, thread)) = clock.choose(&mut dice) else { continue };
             let target = targets
                 .entry(process)
                 .or_insert_with(|| TargetProcess::new(process, process == self.pid && !self.is_attached));
@@ -118,7 +117,7 @@ impl IntervalDriver {
                     tally.threads.insert((process, thread));
                     clock.begin_anew();
                 }
-                Err(NoCopy::NotNow) => tally.missed += 1,
+                Err(NoCopy::NotNow) => {}
                 Err(NoCopy::Held(thread)) => held.push(thread),
                 Err(NoCopy::Never(why)) => {
                     tally.why_none = Some(why);
@@ -131,7 +130,7 @@ impl IntervalDriver {
             }
         }
         // The kernel lets go of what is still held when this thread ends.
-        held.retain(still_held);
+        held.retain_mut(|thread| thread.is_held());
         if !(self.has_ended)() {
             targets.iter_mut().for_each(|(&process, target)| target.let_go(process));
         }
@@ -150,6 +149,10 @@ impl IntervalTally {
             count(self.intervals, "interval"),
             self.instructions as f64 / 1e6
         ));
+        if self.intervals == 0 && self.why_none.is_none() {
+            remarks
+                .push("no interval: the program used too little CPU time, or waited whenever one was to begin".into());
+        }
         if self.intervals > 0 {
             remarks.push(format!(
                 "the program stood still for at most {:.1} ms at once, {:.1} ms in all",
@@ -194,23 +197,11 @@ impl IntervalTally {
         self.stood += interval.stood;
         self.longest_stood = self.longest_stood.max(interval.stood);
         match interval.end {
-            IntervalEnd::Complete => self.complete += 1,
+            IntervalEnd::Complete => {}
             IntervalEnd::SystemCall(number) => *self.calls.entry(number).or_default() += 1,
             IntervalEnd::Signal(_) => self.faults += 1,
             IntervalEnd::Elsewhere => self.elsewhere += 1,
             IntervalEnd::Instruction | IntervalEnd::NoCode | IntervalEnd::Stopped => self.other_ends += 1,
-        }
-    }
-}
-
-/// Lets a thread go that did not stop when it was asked to, once it has.
-fn still_held(thread: &Tracee) -> bool {
-    match thread.wait(false) {
-        Ok(None) => true,
-        Ok(Some(Stop::Ended)) | Err(_) => false,
-        Ok(Some(_)) => {
-            thread.detach(0);
-            false
         }
     }
 }
@@ -283,11 +274,14 @@ impl ProgramClock {
     }
 
     /// A thread, as likely as it used CPU time since the last interval.
-    fn choose(&self, dice: u64) -> Option<(u32, u32)> {
+    fn choose(&self, dice: &mut SplitMix64) -> Option<(u32, u32)> {
         let mut all: Vec<_> = self.threads.iter().map(|(&thread, &(_, since))| (thread, since)).collect();
         all.sort_unstable();
         let sum: u64 = all.iter().map(|(_, since)| since).sum();
-        let mut at = dice.checked_rem(sum)?;
+        if sum == 0 {
+            return None;
+        }
+        let mut at = dice.below(sum);
         all.into_iter()
             .find(|&(_, since)| {
                 let is_it = at < since;
@@ -327,20 +321,4 @@ fn call_name(number: i64) -> String {
 
 fn count(n: u64, of: &str) -> String {
     format!("{n} {of}{}", if n == 1 { "" } else { "s" })
-}
-
-/// Numbers that follow no rhythm (xorshift64, Marsaglia 2003).
-struct Dice(u64);
-
-impl Dice {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next().checked_rem(end).unwrap_or(0)
-    }
 }

@@ -113,7 +113,7 @@ impl CopyFollower<'_> {
         let exit = self.translator.place(registers.rip.wrapping_sub(1)).and_then(|place| self.translator.exit(place));
         let (next, site) = match exit {
             None => return Ok(Some(IntervalEnd::Signal(libc::SIGTRAP))),
-            Some(Exit::Refused { .. }) => return Ok(Some(IntervalEnd::Instruction)),
+            Some(Exit::Refused) => return Ok(Some(IntervalEnd::Instruction)),
             Some(Exit::SystemCall { next }) => match self.system_call(registers, next)? {
                 Ok(after) => {
                     registers = after;

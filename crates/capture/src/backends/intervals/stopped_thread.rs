@@ -33,7 +33,7 @@ pub(super) enum NoCopy {
     /// It never will be; why.
     Never(String),
     /// The thread can't be stopped now: the kernel holds it. It is to be let go when it has stopped.
-    Held(Tracee),
+    Held(Box<StoppedThread>),
     /// The kernel refused.
     System(io::Error),
 }
@@ -49,6 +49,7 @@ impl From<io::Error> for NoCopy {
 }
 
 /// A thread of ours to hold, which is stopped in no system call.
+#[derive(Debug)]
 pub(super) struct StoppedThread {
     tracee: Tracee,
     registers: user_regs_struct,
@@ -168,10 +169,7 @@ impl StoppedThread {
                     self.tracee.go_to_call(0)?;
                 }
                 Stop::Event(_) => {
-                    self.registers = self.tracee.registers()?;
-                    if (self.registers.orig_rax as i64) >= 0 && self.registers.rax as i64 == BROKEN_OFF {
-                        self.begin_again()?;
-                    }
+                    self.begin_again_if_broken_off()?;
                     return Ok(calls);
                 }
             }
@@ -223,12 +221,8 @@ impl StoppedThread {
                     self.tracee.go_to_call(0)?;
                 }
                 Stop::Event(_) => {
-                    self.registers = self.tracee.registers()?;
                     (in_call, asked) = (false, false);
-                    let was_in_call = (self.registers.orig_rax as i64) >= 0;
-                    if was_in_call && self.registers.rax as i64 == BROKEN_OFF {
-                        self.begin_again()?;
-                    }
+                    let was_in_call = self.begin_again_if_broken_off()?;
                     if late {
                         return Err(NoCopy::NotNow);
                     }
@@ -262,7 +256,30 @@ impl StoppedThread {
     /// It does not stop.
     fn held(&mut self) -> NoCopy {
         self.lets_go = false;
-        NoCopy::Held(Tracee(self.tracee.0))
+        let Self { tracee, registers, since, is_our_child, .. } = self;
+        let (tracee, registers, since, is_our_child) = (Tracee(tracee.0), *registers, *since, *is_our_child);
+        NoCopy::Held(Box::new(Self { tracee, registers, since, lets_go: false, is_our_child }))
+    }
+
+    /// Whether a thread that did not stop when it was asked to is still held by the kernel. If not, it is let go.
+    pub(super) fn is_held(&mut self) -> bool {
+        let signal = match self.tracee.wait(false) {
+            Ok(None) => return true,
+            Err(_) => return false,
+            Ok(Some(Stop::Ended)) => {
+                self.ended();
+                return false;
+            }
+            Ok(Some(Stop::Signal(signal))) => signal,
+            Ok(Some(Stop::Call)) => 0,
+            Ok(Some(Stop::Event(_) | Stop::Group)) => {
+                // Nothing more can be done where this fails: the thread is gone.
+                let _ = self.begin_again_if_broken_off();
+                0
+            }
+        };
+        self.tracee.detach(signal);
+        false
     }
 
     /// It is gone. Without our taking note of that its process could not end.
@@ -272,6 +289,16 @@ impl StoppedThread {
             self.tracee.reap();
         }
         NoCopy::NotNow
+    }
+
+    /// Looks at a thread that our request has stopped; whether that was within a call.
+    fn begin_again_if_broken_off(&mut self) -> io::Result<bool> {
+        self.registers = self.tracee.registers()?;
+        let in_call = (self.registers.orig_rax as i64) >= 0;
+        if in_call && self.registers.rax as i64 == BROKEN_OFF {
+            self.begin_again()?;
+        }
+        Ok(in_call)
     }
 
     /// A call that our stop has broken off with `EINTR`, though no signal came, is made again: some are not by the

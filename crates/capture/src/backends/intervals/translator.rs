@@ -304,7 +304,7 @@ impl Translator {
     fn refuse(&mut self, ip: u64) {
         let start = self.code.len() as u32;
         self.code.push(0xcc);
-        self.exits.insert(start, Exit::Refused { ip });
+        self.exits.insert(start, Exit::Refused);
         self.starts.insert(ip, start);
         self.changed.push((start, start + 1));
     }
