@@ -44,16 +44,25 @@ EOF
 
 # Name, program, arguments.
 cost() {
-    local name=$1 round
+    local name=$1 round ways
     shift
-    local program=(bash -c 'from=$EPOCHREALTIME; "${@:2}"; echo "$EPOCHREALTIME - $from" | bc >"$1"' bash "$work/own-seconds" "$@")
+    local own='from=$EPOCHREALTIME; "${@:2}"; echo "$EPOCHREALTIME - $from" | bc >"$1"'
+    local program=(bash -c "$own" bash "$work/own-seconds" "$@")
     for round in 1 2 3 4 5; do
         timed native "${program[@]}"
-        timed intervals "$lookaside" record --backend intervals -o "$work/intervals.lkt" "${program[@]}"
+        timed default "$lookaside" record --backend intervals -o "$work/default.lkt" "${program[@]}"
+        timed second "$lookaside" record --every 1s -o "$work/second.lkt" "${program[@]}"
     done
-    printf '%s: native %.2f s; while intervals are recorded: %.2f times that\n' "$name" \
-        "$(median <"$work/native")" "$(echo "$(median <"$work/intervals") / $(median <"$work/native")" | bc -l)"
-    rm -f "$work"/native "$work"/intervals
+    ways=$(for way in default second; do
+        echo "$(median <"$work/$way") / $(median <"$work/native")" | bc -l
+    done)
+    printf '%s: native %.2f s; with intervals as often as is the default %.2f times that, once a second %.2f; ' "$name" \
+        "$(median <"$work/native")" $ways
+    for way in default second; do
+        printf '%s %s, ' "$("$lookaside" trace info "$work/$way.lkt" | grep -o 'interval [0-9]*' || echo none)" "$way"
+    done
+    printf 'in the last round\n'
+    rm -f "$work"/native "$work"/default* "$work"/second*
 }
 
 # The same, and beside it what an exact recording says.
@@ -76,6 +85,6 @@ measure 'four threads, 64 MiB each' "$work/threads" 4 64 6000000
 cost 'sort of 3 M lines' sort --parallel=1 "$work/numbers"
 cost 'python3' python3 -c 'import random
 d = {}
-for i in range(4000000):
+for i in range(8000000):
     d[random.randrange(1000000)] = i'
 date -u '+%F %H:%M UTC'
