@@ -7,7 +7,7 @@ use lookaside_host::Process;
 
 use super::watched::Watched;
 
-/// First look at the program, and the longest wait for a next one. A look at a gigabyte takes some milliseconds.
+/// Shortest and longest wait between two looks at the program. A look at a gigabyte takes some milliseconds.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 /// So many areas are kept at the most.
 const MOST_AREAS: usize = 1 << 16;

@@ -6,7 +6,7 @@ use lookaside_host::{FrameScatter, Process};
 
 use super::watched::Watched;
 
-/// First look at the program, and the longest wait for a next one. A look takes a millisecond or two.
+/// Shortest and longest wait between two looks at the program. A look takes a millisecond or two.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// Begins to look at the process: the frames when most were looked at. `None` = they may not be seen, or there was no

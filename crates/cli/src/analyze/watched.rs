@@ -4,6 +4,11 @@ use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use rustix::time::{clock_gettime, ClockId};
+
+/// Between two looks lies at least so many times what the last one took of its CPU: half a percent of a CPU at the most.
+const WAIT_PER_LOOK: u32 = 200;
+
 /// The thread, and what it has seen.
 pub struct Watched<T> {
     stop: Sender<()>,
@@ -11,21 +16,22 @@ pub struct Watched<T> {
 }
 
 impl<T: Send + 'static> Watched<T> {
-    /// Begins with what is known, looks after `first`, and each time again after twice as long, up to `last`.
+    /// Begins with what is known and looks every `least`; less often, but every `most`, where a look takes long.
     ///
     /// # Errors
     /// No thread can be started.
     pub fn start(
-        (first, last): (Duration, Duration),
+        (least, most): (Duration, Duration),
         known: T,
         look: impl Fn(T) -> T + Send + 'static,
     ) -> std::io::Result<Self> {
         let (stop, stopped) = channel();
         let thread = Builder::new().name("watch".into()).spawn(move || {
-            let (mut seen, mut wait) = (known, first);
+            let (mut seen, mut wait) = (known, least);
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {
-                wait = (wait * 2).min(last);
+                let began = cpu_time();
                 seen = look(seen);
+                wait = (cpu_time().saturating_sub(began) * WAIT_PER_LOOK).clamp(least, most.max(least));
             }
             seen
         })?;
@@ -37,6 +43,12 @@ impl<T: Send + 'static> Watched<T> {
         drop(self.stop);
         self.thread.join().ok()
     }
+}
+
+/// What this thread has taken of its CPU so far.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 #[cfg(test)]
