@@ -2,11 +2,11 @@
 
 use lookaside_machine::PageSize;
 use lookaside_trace::MapSource;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Counts of one run.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// Name of the machine.
     pub machine: String,
@@ -70,7 +70,8 @@ impl Outcome {
 }
 
 /// What an interval of a run counted after it had warmed up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct IntervalCounts {
     /// CPU time that the program had used when the interval began, in nanoseconds.
     pub cpu_ns: u64,
@@ -90,7 +91,8 @@ pub struct IntervalCounts {
 }
 
 /// Counts of the data side or of the fetch side.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Side {
     /// Accesses, the recorder's left-out repeats included: the denominator of everything "per kilo access".
     pub accesses: u64,
@@ -107,7 +109,8 @@ pub struct Side {
 }
 
 /// What translation of some accesses cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Cost {
     /// Accesses that missed every first-level TLB array that serves them.
     pub l1_misses: u64,
@@ -141,7 +144,8 @@ impl Cost {
 }
 
 /// Counts of one TLB array.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TlbCounts {
     /// Its name.
     pub name: String,
@@ -164,7 +168,8 @@ pub struct TlbCounts {
 }
 
 /// Counts of one walk cache or data cache.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CacheCounts {
     /// Its name.
     pub name: String,
@@ -179,7 +184,8 @@ pub struct CacheCounts {
 }
 
 /// One page.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PageRow {
     /// Process id.
     pub process: u32,
@@ -197,7 +203,8 @@ pub struct PageRow {
 
 /// One mapping (VMA), from its `Map` to its `Unmap`; mappings of one file, or grown parts of the
 /// heap, are one row.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct RegionRow {
     /// Process id.
     pub process: u32,
@@ -218,7 +225,8 @@ pub struct RegionRow {
 }
 
 /// All allocations of 64 KiB and more made at one site.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ObjectRow {
     /// Process id.
     pub process: u32,
@@ -237,7 +245,8 @@ pub struct ObjectRow {
 }
 
 /// One accessing instruction.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct IpRow {
     /// Process id.
     pub process: u32,
@@ -248,7 +257,8 @@ pub struct IpRow {
 }
 
 /// One thread.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ThreadRow {
     /// Process id.
     pub process: u32,

@@ -1,7 +1,6 @@
 //! What to simulate: machine, OS model, what-ifs, seed.
 
 use lookaside_machine::{Machine, PageSize};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Everything that a run depends on beside the trace. Same setup and trace, same outcome to the bit.
@@ -36,7 +35,8 @@ impl Setup {
 }
 
 /// Frames and page sizes.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct OsModel {
     /// Where frames lie.
     pub frames: FrameLayout,
@@ -47,7 +47,8 @@ pub struct OsModel {
 }
 
 /// Physical placement of data pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FrameLayout {
     /// Neighbouring pages have neighbouring frames.
@@ -63,7 +64,8 @@ pub enum FrameLayout {
 }
 
 /// Which pages are huge.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PagePolicy {
     /// Base pages only.
@@ -80,7 +82,8 @@ pub enum PagePolicy {
 }
 
 /// A range of one process's addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProcessRange {
     /// Process id; `None` = every process.
     pub process: Option<u32>,

@@ -1,10 +1,10 @@
 //! What a description says of TLBs, walk caches and data caches alike: ways, policy, who asks, who shares.
 
-use schemars::JsonSchema;
 use serde::{de, Deserialize, Deserializer, Serialize};
 
 /// Ways of a set-associative array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Ways {
     /// This many ways.
@@ -70,7 +70,8 @@ impl<'de> Deserialize<'de> for Ways {
 }
 
 /// The word `"full"`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Full {
     /// Fully associative.
@@ -78,7 +79,8 @@ pub enum Full {
 }
 
 /// Kind of access that a TLB array serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Serves {
     /// Data loads.
@@ -90,7 +92,8 @@ pub enum Serves {
 }
 
 /// Replacement policy of a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacement {
     /// Least recently used, exact.
@@ -107,7 +110,8 @@ pub enum Replacement {
 }
 
 /// What fills a data cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FilledBy {
     /// The lines that it is asked for in vain.
@@ -125,7 +129,8 @@ impl FilledBy {
 }
 
 /// What an entry is tagged with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Tag {
     /// Address-space identifier (ARM ASID, x86 PCID).
@@ -141,7 +146,8 @@ pub enum Tag {
 }
 
 /// Who shares one instance of an array or cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SharedBy {
     /// One a hardware thread.

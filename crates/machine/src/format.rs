@@ -1,8 +1,5 @@
 //! Page-table formats: how a virtual address picks its entry in each table, and which levels may be leaves.
 
-use std::borrow::Cow;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::{format_bytes, parse_bytes};
@@ -67,16 +64,6 @@ impl Serialize for PageSize {
     }
 }
 
-impl JsonSchema for PageSize {
-    fn schema_name() -> Cow<'static, str> {
-        "PageSize".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        crate::units::bytes::schema(generator)
-    }
-}
-
 impl<'de> Deserialize<'de> for PageSize {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
@@ -84,7 +71,8 @@ impl<'de> Deserialize<'de> for PageSize {
 }
 
 /// A page-table format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TableFormat {
     /// x86-64, 4 levels, 48-bit addresses; 4K, 2M, 1G (Intel SDM vol. 3A §4.5).

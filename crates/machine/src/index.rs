@@ -1,8 +1,5 @@
 //! Set-index functions: a matrix over GF(2), one mask of page-number bits an index bit.
 
-use std::borrow::Cow;
-
-use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{de, Deserialize, Deserializer, Serialize, Serializer};
 
 /// A set-index function. Bit `i` of the set number is `parity(page_number & mask[i])` (in data caches, of the line
@@ -60,17 +57,6 @@ impl Serialize for IndexFn {
             Self::Linear => s.serialize_str("linear"),
             Self::Masks(masks) => s.collect_seq(masks.iter().map(|mask| format!("{mask:#x}"))),
         }
-    }
-}
-
-impl JsonSchema for IndexFn {
-    fn schema_name() -> Cow<'static, str> {
-        "IndexFn".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let mask = json_schema!({ "type": "string", "pattern": "^0x[0-9a-f]+$" });
-        json_schema!({ "anyOf": [{ "const": "linear" }, { "type": "array", "items": mask }] })
     }
 }
 

@@ -18,6 +18,8 @@ mod defaults;
 mod error;
 mod format;
 mod index;
+#[cfg(feature = "schemas")]
+mod json_schema;
 mod load;
 mod origins;
 mod overrides;

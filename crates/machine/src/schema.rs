@@ -3,14 +3,14 @@
 //! Every struct here is what the TOML holds, checked (`check.rs`) before anyone sees it: a
 //! [`Machine`] that came from [`crate::load`] has a possible geometry.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::array::{FilledBy, Replacement, Serves, SharedBy, Tag, Ways};
 use crate::{IndexFn, Origins, PageSize, TableFormat, Timing};
 
 /// A whole machine: topology, page-table format, TLBs, walk caches, data caches, costs.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
     /// Short name, as `--machine` takes it.
@@ -70,7 +70,8 @@ impl Machine {
 }
 
 /// Counts of the hardware's parts; each at least 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Topology {
     /// Sockets in the machine.
@@ -88,7 +89,8 @@ impl Default for Topology {
 }
 
 /// Page-table format of the (guest) address space, and of the host below it when nested.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PageTable {
     /// Format that programs run under.
@@ -99,7 +101,8 @@ pub struct PageTable {
 }
 
 /// Second stage of a nested translation.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HostTable {
     /// The host's format; need not be the guest's.
@@ -113,7 +116,8 @@ pub struct HostTable {
 }
 
 /// The page-table walker.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Walker {
     /// Fixed cycles a walk, beside its references.
@@ -140,7 +144,8 @@ fn one() -> u32 {
 }
 
 /// One TLB array. Arrays with the same `level` are looked up side by side.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Tlb {
     /// Name used in results and in `--set tlb.NAME.key=value`; unique in the machine.
@@ -192,7 +197,8 @@ impl Tlb {
 }
 
 /// Cache of page-table entries of one upper level: lets a walk start below that level.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WalkCache {
     /// Name used in results; unique in the machine.
@@ -226,7 +232,8 @@ impl WalkCache {
 }
 
 /// Stage of a nested translation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// The program's (guest's) own table; the only stage when not nested.
@@ -237,7 +244,8 @@ pub enum Stage {
 }
 
 /// One data cache. Physically indexed, line-granular.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cache {
     /// Name used in results; unique in the machine.
@@ -248,7 +256,7 @@ pub struct Cache {
     pub serves: Vec<Serves>,
     /// Size in bytes; in TOML a string with a unit: `"32K"`, `"1M"`.
     #[serde(with = "crate::units::bytes")]
-    #[schemars(schema_with = "crate::units::bytes::schema")]
+    #[cfg_attr(feature = "schemas", schemars(schema_with = "crate::json_schema::bytes"))]
     pub size: u64,
     /// Ways; `"full"` = fully associative.
     pub ways: Ways,
@@ -302,7 +310,8 @@ fn lru() -> Replacement {
 }
 
 /// Main memory.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
     /// Load-to-use cycles of a reference that misses every cache.
@@ -310,7 +319,8 @@ pub struct Memory {
 }
 
 /// Ascending walks over data, line by line, as far as prefetchers hide their latency.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Stream {
     /// Load-to-use cycles of a line of such a walk that a cache after the first serves (at most that cache's own).
@@ -324,7 +334,8 @@ pub struct Stream {
 }
 
 /// What a switch between address spaces does beside loading the new root.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ContextSwitch {
     /// What is thrown away.
@@ -341,7 +352,8 @@ pub struct ContextSwitch {
 }
 
 /// What a context switch throws away.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SwitchAction {
     /// Nothing: entries are tagged.
@@ -355,7 +367,8 @@ pub enum SwitchAction {
 
 /// Evictions that the system causes in the sets of one TLB ("noisy sets", Panchamukhi 2014, §6.0.6), beyond what its
 /// median set has. Each list has one figure a set, by the set's number, or is empty: not measured.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Disturbance {
     /// Name of the TLB.

@@ -2,13 +2,13 @@
 //! that a core's overlap, the memory's bandwidth and the kernel's zeroing show in, and that counts and latencies do not
 //! say.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::format::PageSize;
 
 /// The table `[timing]`. All of it is measured, none of it comes from a preset; each list is empty where nothing was.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
     /// Reads at random, smallest footprint first; of each footprint without and then beside a stream on another CPU.
@@ -24,12 +24,13 @@ pub struct Timing {
 }
 
 /// Reads of lines chosen at random, all over a footprint, a word of each.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RandomReads {
     /// Bytes that the lines are chosen from; in TOML a string with a unit: `"64M"`.
     #[serde(with = "crate::units::bytes")]
-    #[schemars(schema_with = "crate::units::bytes::schema")]
+    #[cfg_attr(feature = "schemas", schemars(schema_with = "crate::json_schema::bytes"))]
     pub footprint: u64,
     /// Another CPU read memory in a row meanwhile, as fast as it could.
     #[serde(default, skip_serializing_if = "is_no")]
@@ -49,7 +50,8 @@ pub struct RandomReads {
 }
 
 /// What a read takes.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReadCosts {
     /// Nanoseconds a read whose address needs what the one before it read.
@@ -59,7 +61,8 @@ pub struct ReadCosts {
 }
 
 /// Reads of all lines of memory in ascending order, a word of each, in pages of 2 MiB where the system has some.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SequentialReads {
     /// Another CPU read memory in a row meanwhile, as fast as it could.
@@ -70,7 +73,8 @@ pub struct SequentialReads {
 }
 
 /// What the first touch of a page takes, zeroing and all, of memory that was given back just before.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PageFaultCost {
     /// Size of the page that the kernel gives.
@@ -81,7 +85,8 @@ pub struct PageFaultCost {
 
 /// Lower quartile, median and upper quartile over rounds in which all figures took turns; written as a list of the
 /// three.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(from = "[f64; 3]", into = "[f64; 3]")]
 pub struct Quartiles {
     /// A quarter of the rounds gave less.

@@ -32,7 +32,6 @@ pub fn format_bytes(bytes: u64) -> String {
 
 /// Serde adapter for a byte count written as a string with a unit.
 pub mod bytes {
-    use schemars::{json_schema, Schema, SchemaGenerator};
     use serde::{Deserialize, Deserializer, Serializer};
 
     /// Writes the size with its unit.
@@ -50,10 +49,5 @@ pub mod bytes {
     pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
         let text = String::deserialize(d)?;
         super::parse_bytes(&text).map_err(serde::de::Error::custom)
-    }
-
-    /// What it writes, as a JSON Schema.
-    pub(crate) fn schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "description": "Bytes, with a binary unit.", "pattern": "^[0-9]+[KMG]?$" })
     }
 }

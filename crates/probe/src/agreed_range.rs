@@ -1,13 +1,13 @@
 //! A figure that passes agree on: from the lowest to the highest that they measured.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Passes agree on a latency within this share and so many cycles.
 pub(crate) const SAME_CYCLES: (f64, f64) = (0.12, 0.5);
 
 /// A figure as the passes that agree on it measured it.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MeasuredRange {
     /// The lowest.
     pub low: f64,

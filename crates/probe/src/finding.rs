@@ -1,10 +1,10 @@
 //! A value that two independent measurements agree on, or the reason why there is none.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A value, or why there is none.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "state")]
 pub enum Finding<T> {
     /// Proposed by one look, confirmed by another with fresh pages.

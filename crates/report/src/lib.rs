@@ -24,6 +24,8 @@ pub mod chart;
 pub mod document;
 pub mod html;
 pub mod json;
+#[cfg(feature = "schemas")]
+pub mod json_schema;
 mod line;
 pub mod num;
 mod rich_text;

@@ -1,6 +1,5 @@
 //! How sure a ratio of medians is, or another figure made of medians: the bootstrap.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::quantile::{median, quantile_in};
@@ -14,7 +13,8 @@ pub const RESAMPLES: usize = 10_000;
 pub const LEAST_ROUNDS: usize = 5;
 
 /// A ratio of medians with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Ratio {
     /// Ratio of the medians.
     pub value: f64,
@@ -27,7 +27,8 @@ pub struct Ratio {
 }
 
 /// A figure with its interval.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Figure {
     /// Of the medians.
     pub value: f64,

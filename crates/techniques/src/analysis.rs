@@ -7,7 +7,6 @@ use lookaside_engine::{Cost, OsModel, Outcome};
 use lookaside_machine::Machine;
 use lookaside_timing::{NativeClock, ReplayTimes};
 use lookaside_trace::{Granularity, MapSource};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::huge_gain::HugeGain;
@@ -15,7 +14,8 @@ use crate::interval_estimate::IntervalEstimate;
 use crate::remedy::Remedy;
 
 /// The whole finding.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Analysis {
     /// Version of Lookaside that made it.
     pub version: String,
@@ -89,7 +89,8 @@ impl Analysis {
 }
 
 /// How the program was seen. Named in every result.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Seeing {
     /// Every access went through the model.
@@ -113,7 +114,8 @@ pub enum Seeing {
 }
 
 /// How a child process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ChildExit {
     /// Exit code.
@@ -123,7 +125,8 @@ pub enum ChildExit {
 }
 
 /// One row of an attribution table, with names for people.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NamedCost {
     /// `function (file:line)`, a mapping's name, …
     pub name: String,
@@ -144,7 +147,8 @@ pub struct NamedCost {
 }
 
 /// Accesses over time (columns) and address (rows).
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct HeatMap {
     /// Accesses that one column stands for.
     pub accesses_per_column: u64,
@@ -153,7 +157,8 @@ pub struct HeatMap {
 }
 
 /// One band of addresses.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct HeatRow {
     /// Process id.
     pub process: u32,

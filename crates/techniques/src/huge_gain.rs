@@ -9,7 +9,6 @@
 //! them, and hits of later TLB levels hidden wholly.
 
 use lookaside_timing::FaultBill;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::gain_evidence::GainEvidence;
@@ -18,7 +17,8 @@ pub use crate::predicted_gain::{Denominator, GainPosition, PredictedGain, Predic
 use crate::verdict::HugePageVerdict;
 
 /// What is known of the gain by huge pages.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct HugeGain {
     /// The answer: of user time.
     #[serde(default)]
@@ -57,7 +57,8 @@ impl HugeGain {
 }
 
 /// What runs in turns took: small pages only against huge pages (the variants `base` and `thp` of `compare`).
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MeasuredGain {
     /// Complete rounds.
     pub rounds: u32,
@@ -74,7 +75,8 @@ pub struct MeasuredGain {
 }
 
 /// Medians of one time, and their ratio.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TimeRatio {
     /// Seconds with small pages only.
     pub base_seconds: f64,

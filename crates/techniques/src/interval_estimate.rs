@@ -3,7 +3,6 @@
 use lookaside_engine::{IntervalCounts, Outcome};
 use lookaside_machine::Machine;
 use lookaside_stats::{ratio_of_sums, Figure};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An interval of which at most this part of the modelled cycles could be otherwise, had the caches been at work for
@@ -14,7 +13,8 @@ const ENOUGH: usize = 5;
 
 /// Figures of the whole run, by intervals of it. Each figure's interval holds the figure of a run that was recorded
 /// whole in 95 of 100 cases, as far as the intervals are like the rest of the run.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct IntervalEstimate {
     /// Intervals that counted anything.
     pub intervals: u64,

@@ -1,10 +1,10 @@
 //! What runs with different parts of a program's memory huge say, as plain data.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What runs with different parts of the memory huge say.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MosaicGain {
     /// Runs of each mosaic that count.
     pub rounds: u32,
@@ -32,7 +32,8 @@ pub struct MosaicGain {
 }
 
 /// A mosaic, measured and foretold.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MosaicRow {
     /// What it is.
     pub name: String,

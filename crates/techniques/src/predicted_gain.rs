@@ -2,7 +2,6 @@
 
 use lookaside_engine::Outcome;
 use lookaside_timing::SavedSeconds;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::remedy::{Remedy, RemedyKind};
@@ -13,7 +12,8 @@ use crate::remedy::{Remedy, RemedyKind};
 pub const WALKS_AT_ONCE: f64 = 6.0;
 
 /// The range of user time that is foreseen. Page faults, zeroing and memory bloat are not in it.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PredictedGain {
     /// Seconds of CPU saved at the low end; negative: they cost. By the model: if [`WALKS_AT_ONCE`] walks run side by
     /// side and other hits cost nothing.
@@ -38,7 +38,8 @@ pub struct PredictedGain {
 }
 
 /// Which time a [`PredictedGain`] saving is a part of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Denominator {
     /// All modelled cycles at the machine's clock. The program's run time is another.
@@ -48,7 +49,8 @@ pub enum Denominator {
 }
 
 /// What a prediction is made from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PredictionBasis {
     /// The native run's time at each instruction, and replays of the program's accesses on this machine.
@@ -58,7 +60,8 @@ pub enum PredictionBasis {
 }
 
 /// A measured ratio to a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum GainPosition {
     /// Less is gained than at the low end.

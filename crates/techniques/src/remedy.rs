@@ -1,10 +1,10 @@
 //! A row of "what would help": the model run again with one thing changed.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What is changed in a row of "what would help".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RemedyKind {
     /// Huge pages wherever a mapping holds one.
@@ -30,7 +30,8 @@ pub enum RemedyKind {
 }
 
 /// One row of "what would help": the model run again with one thing changed.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Remedy {
     /// What kind of change.
     pub kind: RemedyKind,

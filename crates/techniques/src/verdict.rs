@@ -1,7 +1,6 @@
 //! The answer in one value: what huge pages gain of the program's user time, nothing, or that nobody can tell.
 
 use lookaside_machine::Machine;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::gain_evidence::GainEvidence;
@@ -9,7 +8,8 @@ use crate::predicted_gain::{times_as_fast, PredictedGain, PredictionBasis};
 
 /// What huge pages would do for the program's user time. Page faults are a bill beside it
 /// ([`lookaside_timing::FaultBill`]).
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum HugePageVerdict {
     /// It becomes faster, or slower.

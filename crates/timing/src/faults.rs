@@ -1,12 +1,12 @@
 //! What page faults cost, and what huge pages save of that.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::saved_seconds::SavedSeconds;
 
 /// What a first touch of a page took on the mean, zeroing and all: microseconds of a small page, and of a huge one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct FaultCosts {
     /// Of memory that was given back just now.
     pub again_microseconds: [f64; 2],
@@ -15,7 +15,8 @@ pub struct FaultCosts {
 }
 
 /// The bill of page faults with huge pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct FaultBill {
     /// Small pages touched of memory that huge pages would hold: as many faults are saved, or as many as there were.
     pub small_pages: u64,

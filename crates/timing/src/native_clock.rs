@@ -1,13 +1,13 @@
 //! What one run of the program by itself took, and where.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code_place::CodePlace;
 use crate::thread_turns::ThreadTurns;
 
 /// One native run with small pages, under the clock sampler.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NativeClock {
     /// CPU time in user mode, of all threads and waited-for children, in seconds.
     pub user_seconds: f64,
@@ -35,7 +35,8 @@ pub struct NativeClock {
 }
 
 /// Samples at one instruction.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SampledPlace {
     /// The instruction that was waited for; the one that ran next where it is not known.
     pub place: CodePlace,

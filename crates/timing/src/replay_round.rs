@@ -1,13 +1,13 @@
 //! What replays of a recording's visits took.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::faults::FaultCosts;
 
 /// Seconds of CPU that the windows' timed visits took in one round, each way; each window counted by its weight, so
 /// that the sum stands for the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ReplayRound {
     /// Each address depending on the word read before, small pages.
     pub chained_small: f64,
@@ -24,7 +24,8 @@ pub struct ReplayRound {
 }
 
 /// A replay: rounds over the same visits, in turns with small pages in two kinds of frames.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ReplayTimes {
     /// Rounds with small pages in frames as scattered as those of the native run; where that may not be seen in those
     /// that the kernel gave out first before the recording. In order of time.

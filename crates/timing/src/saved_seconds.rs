@@ -1,10 +1,10 @@
 //! Seconds saved.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Seconds saved, with an interval; negative: spent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SavedSeconds {
     /// Lower end of the interval.
     pub least: f64,

@@ -2,7 +2,6 @@
 //!
 //! An event speaks of the process and thread of the block that it stands in, unless it names another.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Number of a call site within one process's trace; defined by [`Event::Site`] before its first use. 0 = not known.
@@ -12,7 +11,8 @@ pub type SiteId = u32;
 pub type FrameList = Vec<u64>;
 
 /// What is behind a mapping.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MapSource {
     /// Zero-filled memory.

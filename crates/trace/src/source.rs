@@ -1,13 +1,13 @@
 //! Where blocks come from.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::Block;
 
 /// How fine the addresses of a trace are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Granularity {
     /// Every access with its full address.
@@ -21,7 +21,8 @@ pub enum Granularity {
 }
 
 /// What a trace says of itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TraceInfo {
     /// How fine the addresses are.
     pub granularity: Granularity,
@@ -81,7 +82,8 @@ impl TraceInfo {
 }
 
 /// A part of a trace that could not be read and was left out.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Damage {
     /// First byte of the damaged part in the file.
     pub offset: u64,

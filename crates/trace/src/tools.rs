@@ -6,7 +6,6 @@ use std::path::Path;
 
 use lookaside_host::create_file;
 use lookaside_stats::finalise;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::export::{check_for_champsim, write_champsim, write_text, ChampSimLosses, TRACE};
@@ -19,7 +18,8 @@ const EXACT_PAGES: usize = 1 << 20;
 
 /// What a trace holds. Counts named `recorded_` leave out the repeats that the recorder left out, the others count
 /// them.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// What the trace says of itself.
     pub info: TraceInfo,

@@ -5,21 +5,22 @@ use std::cmp::Reverse;
 use lookaside_engine::Side;
 use lookaside_report::{num, Cell, Column, Document, Paint, Section, Table};
 use lookaside_techniques::bake::{BakePair, BakeResult, BakeTargets};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Regions that the text lists, the largest; JSON has all.
 const LISTED: usize = 8;
 
 /// A trace's runs without a helper and with it.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct BakeModel {
     /// The runs on each machine, in the order asked for.
     pub machines: Vec<Modelled>,
 }
 
 /// One machine's two runs.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Modelled {
     /// Name of the machine.
     pub machine: String,
@@ -42,7 +43,8 @@ pub struct Modelled {
 }
 
 /// A range that is baked.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ModelledRegion {
     /// Its mapping's name.
     pub name: String,
@@ -53,7 +55,8 @@ pub struct ModelledRegion {
 }
 
 /// What the program's accesses came to. The helper's are not in it.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ModelledRun {
     /// Loads, stores, and fetches where the trace has them.
     pub accesses: u64,
@@ -72,7 +75,8 @@ pub struct ModelledRun {
 }
 
 /// What the helper did.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Helper {
     /// Touches.
     pub touches: u64,

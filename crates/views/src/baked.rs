@@ -2,11 +2,11 @@
 
 use lookaside_report::{num, Cell, Column, Document, Section, Table};
 use lookaside_runtime::bake::{ProcessReport, Ranking};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What became of each process.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct BakedProcesses {
     /// The processes, those that ended too.
     pub processes: Vec<ProcessReport>,

@@ -4,6 +4,8 @@ use lookaside_machine::Machine;
 use lookaside_probe::validate::Validation;
 use lookaside_probe::ProbeReport;
 use lookaside_report::json;
+#[cfg(feature = "schemas")]
+use lookaside_report::json_schema;
 use lookaside_runtime::compare::Comparison;
 use lookaside_runtime::hugepages::PromotionReport;
 use lookaside_techniques::color::plan::ColorPlan;
@@ -11,7 +13,6 @@ use lookaside_techniques::hugepages::plan::HugePlan;
 use lookaside_techniques::lock::plan::LockPlan;
 use lookaside_techniques::Analysis;
 use lookaside_trace::Summary;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bake_model::BakeModel;
@@ -26,10 +27,9 @@ use crate::workload::recording::WorkloadRecording;
 use crate::workload::run::WorkloadOutcome;
 
 /// A result that a command prints as JSON.
-pub trait JsonResult: Serialize + JsonSchema {
+pub trait JsonResult: Serialize {
     /// `lookaside-NAME/VERSION`, the field `schema` of its JSON. A field that is renamed, left out, or changes its
-    /// meaning
-    /// gets a new version; fields may be added without.
+    /// meaning gets a new version; fields may be added without.
     const SCHEMA: &'static str;
 }
 
@@ -41,8 +41,9 @@ macro_rules! results {
         })*
 
         /// The JSON Schema (draft 2020-12) of each result, by the name of its `schema`: what `schemas/` holds.
+        #[cfg(feature = "schemas")]
         pub fn schemas() -> Vec<(&'static str, String)> {
-            vec![$(($schema, json::schema::<$result>($schema)),)*]
+            vec![$(($schema, json_schema::schema::<$result>($schema)),)*]
         }
     };
 }

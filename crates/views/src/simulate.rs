@@ -2,11 +2,11 @@
 
 use lookaside_engine::{CacheCounts, Outcome, Side};
 use lookaside_report::{num, Cell, Column, Document, Section, Table};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Runs of one trace.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Simulation {
     /// Counts of each machine, in the order asked for.
     pub outcomes: Vec<Outcome>,

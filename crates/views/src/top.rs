@@ -4,18 +4,19 @@ use std::collections::BTreeMap;
 
 use lookaside_report::{num, Column, Document, Section, Table};
 use lookaside_runtime::bake::{ProcessReport, Surveyed};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All processes at one moment.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TopProcesses {
     /// A row each, the likely dearest first.
     pub processes: Vec<TopRow>,
 }
 
 /// A process and, where it is baked, what its baker did since it began.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TopRow {
     /// What the system tells of it.
     #[serde(flatten)]

@@ -5,7 +5,6 @@ use std::io;
 use std::ptr::NonNull;
 
 use rustix::mm::{madvise, mmap_anonymous, mprotect, munmap, Advice, MapFlags, MprotectFlags, ProtFlags};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::stream::PAGE_BYTES;
@@ -15,7 +14,8 @@ use crate::stream::PAGE_BYTES;
 pub(crate) const ALIGN_BYTES: u64 = 2 << 20;
 
 /// Page sizes asked of the system.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Pages {
     /// Base pages only: transparent huge pages are switched off for the arrays.

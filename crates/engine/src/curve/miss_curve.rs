@@ -1,13 +1,13 @@
 //! A miss curve as data: misses by the size and the shape of a TLB.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Most ways that are told apart: four vectors of eight.
 pub const MAX_WAYS: usize = 16;
 
 /// Misses as a function of TLB geometry, LRU, 4 KiB pages, from one pass.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MissCurve {
     /// Accesses behind the curve: its denominator.
     pub accesses: u64,
@@ -23,7 +23,8 @@ pub struct MissCurve {
 }
 
 /// Misses of all associativities at one number of sets.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SetCurve {
     /// Sets, a power of two.
     pub sets: u32,

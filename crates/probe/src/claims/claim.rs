@@ -1,11 +1,11 @@
 //! What CPUID or sysfs says of one TLB or cache, and whether that agrees with the measurement.
 
 use lookaside_machine::PageSize;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A thing that is described.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "part")]
 pub enum HardwarePart {
     /// What translates loads at a level; its amount is entries.
@@ -23,7 +23,8 @@ pub enum HardwarePart {
 }
 
 /// Entries or bytes, and how many ways share a set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PartSize {
     /// Entries of a TLB, bytes of a cache.
     pub amount: u64,
@@ -54,7 +55,8 @@ impl PartSize {
 }
 
 /// What a source says.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Claim {
     /// Where it is said: a CPUID leaf, a file.
     pub source: String,
@@ -69,7 +71,8 @@ pub struct Claim {
 }
 
 /// A statement beside what was measured.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CheckedClaim {
     /// The measured value; `None` = not determined, or not looked at.
     pub measured: Option<PartSize>,

@@ -7,7 +7,6 @@
 //! that were not there.
 
 use lookaside_stats::median;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::counter::error::CounterError;
@@ -46,7 +45,8 @@ struct GroupBaseline {
 }
 
 /// Counts of passes whose misses are known, none or all pages; others than those it was calibrated on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MeterAccuracy {
     /// Pages of a pass.
     pub pages: u32,

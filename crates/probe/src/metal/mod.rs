@@ -50,7 +50,6 @@ pub use unsupported::HostMachine;
 use std::time::Duration;
 
 use lookaside_machine::PageSize;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::pmu::events::PmuEvent;
@@ -79,7 +78,8 @@ pub struct PageChain<'a> {
 }
 
 /// Whether accesses of a sequence wait for each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessOrder {
     /// The address of each needs what the one before it read: none begins before that is there, and latencies add up.

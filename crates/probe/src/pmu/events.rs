@@ -1,10 +1,10 @@
 //! Events that count TLB misses of data loads, and what each has to count.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What an event is said to count, for loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CountedMisses {
     /// Misses of the first level, wherever they are served.
@@ -16,7 +16,8 @@ pub enum CountedMisses {
 }
 
 /// An event of a kind of CPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PmuEvent {
     /// The vendor's name.
     pub name: &'static str,

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bench::{ChainBench, Halt};
@@ -33,7 +32,8 @@ const FITS_PER_ROUND: f64 = 0.25;
 const OVERFLOWS_PER_ROUND: f64 = 0.75;
 
 /// An event that was tried.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TriedEvent {
     /// Which.
     #[serde(flatten)]
@@ -45,7 +45,8 @@ pub struct TriedEvent {
 }
 
 /// Counts for a thousand accesses of chains whose misses are known.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CountProof {
     /// Two pages: no misses.
     pub near_per_kilo_access: f64,
@@ -56,7 +57,8 @@ pub struct CountProof {
 }
 
 /// A set as a counter sees it.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CountedSet {
     /// 1 or 2.
     pub level: u32,

@@ -2,11 +2,11 @@
 
 use crate::agreed_range::MeasuredRange;
 use crate::finding::Finding;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What was found of loads far apart and in a row.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct AccessPatternCosts {
     /// Core cycles from load to use of lines all over memory, their translations at hand in the second level.
     pub random_memory_cycles: Finding<MeasuredRange>,

@@ -2,14 +2,14 @@
 
 use crate::agreed_range::MeasuredRange;
 use crate::finding::Finding;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Frames at random fill sets unevenly: half of the steps may miss with so much less than all that fits.
 pub(crate) const UNEVEN: f64 = 1.1;
 
 /// Data caches and memory.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CacheReports {
     /// Bytes of a line of the first level.
     pub line_bytes: Finding<u64>,
@@ -51,7 +51,8 @@ impl CacheReports {
 }
 
 /// One level of data cache.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CacheReport {
     /// 1 is the first.
     pub level: u32,
@@ -68,7 +69,8 @@ pub struct CacheReport {
 }
 
 /// Size and shape of a data cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CacheShape {
     /// Bytes: sets times ways times line.
     pub bytes: u64,
@@ -79,7 +81,8 @@ pub struct CacheShape {
 }
 
 /// A point of the curve.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LatencyPoint {
     /// Footprint.
     pub bytes: u64,

@@ -3,11 +3,11 @@
 use crate::finding::Finding;
 use crate::metal::single_shot::PrefetchHint;
 use crate::tlb::geometry::Geometry;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All of them.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TlbEffects {
     /// What prefetch instructions do.
     pub prefetches: Vec<PrefetchFill>,
@@ -107,7 +107,8 @@ fn explain<T>(finding: &mut Finding<T>, reason: &str) {
 }
 
 /// What a prefetch instruction does.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PrefetchFill {
     /// Which one.
     pub hint: PrefetchHint,
@@ -118,7 +119,8 @@ pub struct PrefetchFill {
 }
 
 /// Where an access leaves an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FillLevel {
     /// In the first level, and in the second.
@@ -130,7 +132,8 @@ pub enum FillLevel {
 }
 
 /// Stores and the entries of loads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreEntries {
     /// A load hits where a store was before, and stores put entries of loads out: one array for both.
@@ -140,7 +143,8 @@ pub enum StoreEntries {
 }
 
 /// What an act leaves in the TLBs.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SwitchLosses {
     /// In the first level.
     pub l1: LostEntries,
@@ -149,7 +153,8 @@ pub struct SwitchLosses {
 }
 
 /// Entries lost of those that were loaded right before, a mean: the least and the most that two looks saw.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LostEntries {
     /// Loaded before.
     pub of: usize,
@@ -171,7 +176,8 @@ impl LostEntries {
 }
 
 /// What the system does to the sets of a level.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LevelEvictions {
     /// 1 or 2.
     pub level: u32,
@@ -184,7 +190,8 @@ pub struct LevelEvictions {
 }
 
 /// Evictions of each set.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SetEvictions {
     /// By number of the set: bit `i` is the parity of the page number under mask `i` of the level. Beyond what the
     /// median set has; 0 = by fewer than `least`.
@@ -204,7 +211,8 @@ impl SetEvictions {
 }
 
 /// A CPU and what a thread there does to entries here.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NeighbourCpu {
     /// Its number.
     pub cpu: usize,
@@ -218,7 +226,8 @@ pub struct NeighbourCpu {
 }
 
 /// Whether a thread that walks through more pages than the TLBs hold takes entries here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct NeighbourEvictions {
     /// Of the first level.
     pub l1: bool,
@@ -227,7 +236,8 @@ pub struct NeighbourEvictions {
 }
 
 /// What was found about the thread on another CPU.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TlbSharing {
     /// Whose the entries are.
     pub entries: EntryOwnership,
@@ -238,7 +248,8 @@ pub struct TlbSharing {
 }
 
 /// Whose the entries are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EntryOwnership {
     /// Both threads use the entries of either: a walk through the same pages costs nothing, one through others does.
@@ -252,7 +263,8 @@ pub enum EntryOwnership {
 }
 
 /// Second-level misses an access of a walk through an array.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SharingMeasurement {
     /// Pages of the array.
     pub pages: usize,
@@ -269,7 +281,8 @@ pub struct SharingMeasurement {
 }
 
 /// Misses an access, over repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MissesPerAccess {
     /// The median.
     pub median: f64,

@@ -2,11 +2,11 @@
 
 use crate::agreed_range::MeasuredRange;
 use crate::finding::Finding;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Coalescing, entries of huge pages, and the second stage.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct EntryCoverage {
     /// By level.
     pub levels: Vec<LevelCoverage>,
@@ -36,7 +36,8 @@ impl EntryCoverage {
 }
 
 /// What entries of one level cover.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LevelCoverage {
     /// 1 or 2.
     pub level: u32,

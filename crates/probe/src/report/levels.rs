@@ -7,11 +7,11 @@ use crate::tlb::geometry::{FoundLevel, Geometry};
 use crate::tlb::policy::trial::{TlbPolicy, Trial};
 use crate::until_two_agree::SAME_MISS;
 use lookaside_machine::PageSize;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One level, for data loads of 4 KiB pages.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LevelReport {
     /// 1 or 2.
     pub level: u32,

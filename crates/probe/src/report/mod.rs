@@ -23,13 +23,13 @@ use crate::report::timing::TimingReport;
 use crate::report::walk_caches::{WalkCacheReport, WalkCaches};
 use crate::report::walks::WalkCosts;
 use lookaside_machine::Origins;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::report::levels::LevelReport;
 
 /// What was found.
-#[derive(Clone, Debug, Default, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProbeReport {
     /// Seed of the experiments.
     pub seed: u64,

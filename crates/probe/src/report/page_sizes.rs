@@ -3,11 +3,11 @@
 use crate::finding::Finding;
 use crate::report::levels::LevelReport;
 use lookaside_machine::PageSize;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// TLB levels for pages larger than the smallest.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LargePages {
     /// Size of the pages.
     pub page_size: PageSize,
@@ -25,7 +25,8 @@ impl LargePages {
 }
 
 /// TLB levels for 1 GiB pages, by one page of the system's pool.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct GiganticPages {
     /// Why there is none, and what to do; `None` = there is one.
     pub lacks: Option<String>,

@@ -2,11 +2,11 @@
 
 use crate::finding::Finding;
 use lookaside_machine::Timing;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Costs in nanoseconds.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TimingReport {
     /// Those that were measured, as machine descriptions have them.
     pub costs: Finding<Timing>,
@@ -17,7 +17,8 @@ pub struct TimingReport {
 }
 
 /// A cost that is not there.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct AbsentCost {
     /// Of what.
     pub what: String,

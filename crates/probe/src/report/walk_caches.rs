@@ -2,11 +2,11 @@
 
 use crate::agreed_range::MeasuredRange;
 use crate::finding::Finding;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Walk caches, level 2 first.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WalkCaches {
     /// By level of tables.
     pub levels: Vec<WalkCacheReport>,
@@ -34,7 +34,8 @@ impl WalkCaches {
 }
 
 /// What was found of one level of tables.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WalkCacheReport {
     /// 2 = entries that point to leaf tables (on x86-64 page-directory entries), 3 = those above.
     pub table_level: u32,
@@ -49,7 +50,8 @@ pub struct WalkCacheReport {
 }
 
 /// Entries of one level of tables that are at hand for walks.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WalkCacheSize {
     /// So many surely are.
     pub at_least: u32,
@@ -74,7 +76,8 @@ impl std::fmt::Display for WalkCacheSize {
 }
 
 /// What one number costs.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CountCost {
     /// How many.
     pub count: u32,

@@ -2,11 +2,11 @@
 
 use crate::agreed_range::MeasuredRange;
 use crate::finding::Finding;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Costs of translations.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WalkCosts {
     /// Core cycles that a load takes longer whose translation misses the first level and hits the second.
     pub second_level_cycles: Finding<MeasuredRange>,
@@ -42,7 +42,8 @@ impl WalkCosts {
 }
 
 /// What a walk costs whose leaf entries lie in one place.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WalkReport {
     /// The place.
     pub place: PteLocation,
@@ -53,7 +54,8 @@ pub struct WalkReport {
 }
 
 /// Where the leaf entries lie that a walk reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PteLocation {
     /// In the data cache of this level.

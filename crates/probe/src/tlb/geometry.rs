@@ -2,11 +2,11 @@
 
 use crate::finding::Finding;
 use crate::tlb::level_meter::LevelMeter;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Geometry of one TLB level.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Geometry {
     /// Entries: `sets * ways`.
     pub entries: u32,

@@ -5,7 +5,6 @@ use lookaside_machine::{Machine, PageSize};
 use lookaside_stats::SplitMix64;
 use lookaside_trace::Block;
 use lookaside_workloads::{Gups, Pattern as Workload, PointerChase, Strided, ZipfPages, PAGE_BYTES};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::metal::AccessOrder;
@@ -31,7 +30,8 @@ const READ_MIB: [u64; 3] = [16, 128, 256];
 const STREAM_LEAD: u64 = 19777 * LINE;
 
 /// What kind of pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PatternFamily {
     /// One word in each of so many pages, in one random cycle.
@@ -70,7 +70,8 @@ impl PatternFamily {
 }
 
 /// An access pattern.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct AccessPattern {
     /// Its kind.
     pub family: PatternFamily,

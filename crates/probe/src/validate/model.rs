@@ -3,7 +3,6 @@
 use lookaside_engine::{Detail, Engine, FrameLayout, OsModel, PagePolicy, ProcessRange, Setup, SetupError};
 use lookaside_machine::{Machine, PageSize, Serves, Stream};
 use lookaside_trace::{Block, Event, Kind, MapSource};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Bytes of a word, the unit of a pattern's lists.
@@ -26,7 +25,8 @@ const WARM: usize = 1 << 14;
 const COUNTED: usize = 1 << 14;
 
 /// What the model says of a pattern; all figures are cycles an access.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ModelledCycles {
     /// In all: latencies add up, since each access waits for the one before it.
     pub cycles: f64,

@@ -1,7 +1,6 @@
 //! The result of a validation: a row a pattern, a summary, and what was left out.
 
 use lookaside_stats::median;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::validate::access_pattern::{AccessPattern, PatternFamily};
@@ -13,7 +12,8 @@ pub const MEDIAN_BOUND_PERCENT: f64 = 5.0;
 pub const WORST_BOUND_PERCENT: f64 = 20.0;
 
 /// What came out.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Validation {
     /// Lookaside's version.
     pub version: String,
@@ -49,7 +49,8 @@ pub struct Validation {
 }
 
 /// A data cache that others use too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SharedCache {
     /// What the description says that it holds.
     pub described_bytes: u64,
@@ -60,7 +61,8 @@ pub struct SharedCache {
 }
 
 /// A pattern, measured and modelled.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ValidationRow {
     /// The pattern.
     pub pattern: AccessPattern,
@@ -93,7 +95,8 @@ pub struct ValidationRow {
 }
 
 /// A run on the metal, and the model with the last cache as it was then.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PairedRun {
     /// Core cycles an access on the metal.
     pub cycles: f64,
@@ -104,7 +107,8 @@ pub struct PairedRun {
 }
 
 /// A pattern that was not compared.
-#[derive(Clone, Debug, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct OmittedPattern {
     /// The pattern.
     pub pattern: AccessPattern,
@@ -115,7 +119,8 @@ pub struct OmittedPattern {
 }
 
 /// Errors without their sign over some rows.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ErrorSummary {
     /// Rows.
     pub rows: usize,

@@ -1,10 +1,10 @@
 //! What a helper does at the moment.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a helper in its own program is doing, beside its statistics, preloaded or started by the program.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct HelperStatus {
     /// What it was asked for, such as `auto,share=0.5`.
     pub bake: String,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::baker::Baker;
@@ -38,7 +37,8 @@ pub struct ProcessSelection {
 }
 
 /// What became of one process.
-#[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProcessReport {
     /// Its number.
     pub pid: u32,
@@ -65,7 +65,8 @@ pub struct ProcessReport {
 }
 
 /// How a process was ranked among others.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ProcessRank {
     /// By what.
     #[serde(flatten)]

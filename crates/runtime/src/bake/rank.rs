@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::time::Instant;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::survey::Surveyed;
@@ -61,7 +60,8 @@ const NONE_PER_READ: f64 = 0.1;
 const WALK_PER_READ: f64 = 2.0;
 
 /// By what processes are ranked.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Ranking {
     /// `walk-cycles` or `table-bytes`.
     pub by: String,

@@ -1,10 +1,10 @@
 //! The statistics of a baker.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a baker did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct BakeStats {
     /// Whole rounds through all regions.
     pub rounds: u64,

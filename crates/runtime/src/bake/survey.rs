@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use lookaside_host::{all_processes, ticks_per_second, uptime_seconds, Process, ProcessStat};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::BakeError;
@@ -31,7 +30,8 @@ const WORTH_CPUS: (f64, f64) = (0.2, 0.02);
 pub(super) const MOST: usize = 16;
 
 /// A process as it is now.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Surveyed {
     /// Its number.
     pub pid: u32,

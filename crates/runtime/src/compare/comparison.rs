@@ -1,14 +1,14 @@
 //! What came of a comparison.
 
 use lookaside_stats::{ratio, Ratio, RESAMPLES};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::watch::{HelperTotals, PageUse};
 use crate::hugepages::{AppliedPlan, PromotionSummary};
 
 /// One run.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct VariantRun {
     /// Which round, from 1.
     pub round: u32,
@@ -35,7 +35,8 @@ pub struct VariantRun {
 }
 
 /// A variant's runs and what they say. All but `unfinished` is of complete rounds.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct VariantOutcome {
     /// Its name, as it is written in a list of variants.
     pub name: String,
@@ -62,7 +63,8 @@ pub struct VariantOutcome {
 }
 
 /// Why it ended before all rounds were run.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum EarlyEnd {
     /// By a signal.
@@ -84,7 +86,8 @@ pub enum EarlyEnd {
 }
 
 /// What a comparison found.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Comparison {
     /// Lookaside's version.
     pub version: String,

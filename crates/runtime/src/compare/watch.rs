@@ -5,7 +5,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lookaside_host::Process;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bake::{family, BakeStats, ProcessBakers, ProcessSelection, Settings};
@@ -16,7 +15,8 @@ const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LAST_LOOK: Duration = Duration::from_secs(1);
 
 /// What the helpers beside the program did, all together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct HelperTotals {
     /// Rounds through all regions.
     pub rounds: u64,
@@ -29,7 +29,8 @@ pub struct HelperTotals {
 }
 
 /// Pages that the program had.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PageUse {
     /// Most resident bytes that were seen.
     pub resident_bytes: u64,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::windows::{window_of, FitWindow, MappedArea, Unfit};
@@ -70,7 +69,8 @@ pub struct ProcessView<'a> {
 }
 
 /// A window that was chosen.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct HotWindow {
     /// Its process.
     pub pid: u32,
@@ -160,7 +160,8 @@ fn held_out(ranked: &[(WindowWeight, u32, &FitWindow, &[MappedArea])], budget: u
 }
 
 /// Where samples fell.
-#[derive(Clone, Debug, Default, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SampleCounts {
     /// All samples.
     pub samples: u64,

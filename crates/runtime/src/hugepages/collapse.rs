@@ -9,7 +9,6 @@ use lookaside_host::{Process, TransparentHugePages};
 use rustix::io::Errno;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::thread::{capabilities, CapabilitySet};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::error::HugePageError;
@@ -24,7 +23,8 @@ use crate::bake::Identity;
 pub const LEAST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Who makes a process's huge pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CollapseSide {
     /// This process, by `process_madvise`.
@@ -44,7 +44,8 @@ impl CollapseSide {
 }
 
 /// What became of a window.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "outcome")]
 pub enum CollapseResult {
     /// It is one huge page.

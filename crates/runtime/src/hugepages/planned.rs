@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lookaside_host::Process;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::collapse::{CollapseHandle, CollapseResult, CollapseSide};
@@ -46,7 +45,8 @@ pub trait PlanFinder: Send + Sync {
 }
 
 /// What became of a plan.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct AppliedPlan {
     /// Who makes the huge pages; absent: none was to be made.
     pub way: Option<CollapseSide>,

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::choose::{choose, HotWindow, ProcessView, SampleCounts};
@@ -32,7 +31,8 @@ pub struct PromotionRequest<'a> {
 }
 
 /// A window that was chosen, and what became of it.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WindowRow {
     /// The window.
     #[serde(flatten)]
@@ -44,7 +44,8 @@ pub struct WindowRow {
 }
 
 /// What was seen, chosen and done.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PromotionReport {
     /// The process.
     pub pid: u32,

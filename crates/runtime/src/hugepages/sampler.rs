@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::choose::{spread, tally, SampleCounts, WindowWeights};
@@ -22,7 +21,8 @@ pub trait AddressSampler: Send + Sync {
 }
 
 /// How it is found out where a program is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ObservedBy {
     /// Samples of data addresses, at equal times of the program's CPU time: where it waits.

@@ -9,7 +9,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lookaside_host::Process;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::choose::{choose, ProcessView, WindowWeight, WindowWeights};
@@ -68,7 +67,8 @@ impl fmt::Display for HugePageSettings {
 }
 
 /// What was done for a program and those that it started.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct PromotionSummary {
     /// Huge pages in use at a time at most.
     pub budget: usize,

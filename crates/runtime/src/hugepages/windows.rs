@@ -1,6 +1,5 @@
 //! The windows of a program's memory that one huge page could map each: which there are, and what of them is in memory.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bake::PAGE_BYTES;
@@ -17,7 +16,8 @@ pub const fn window_of(addr: u64) -> u64 {
 }
 
 /// Why a mapping gets no huge pages from here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Unfit {
     /// Shared with other processes.
@@ -91,7 +91,8 @@ pub enum PageState {
 }
 
 /// A window that lies whole in one mapping that is fit, with something in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct FitWindow {
     /// Its first byte; a multiple of [`WINDOW_BYTES`].
     pub start: u64,

@@ -33,7 +33,6 @@
 //! the same job only because of tasks above.
 
 use lookaside_machine::{tree_least_depth, Partitions, Replacement};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::response::Responses;
@@ -57,7 +56,8 @@ pub type Tenants = Vec<(usize, u32)>;
 
 /// The most misses of jobs of one task at one level. Where two arrays of a level stand side by side, the level misses
 /// at most as often as both together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Bound {
     /// Of its first job, which finds nothing; of any other that touches pages for the first time, too. `None`: no bound
     /// is known.
@@ -69,7 +69,8 @@ pub struct Bound {
 }
 
 /// What a bound rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RestsOn {
     /// No set that the task uses is asked for more than it holds: any policy, any schedule.

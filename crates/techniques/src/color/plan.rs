@@ -41,7 +41,6 @@ use std::collections::{BTreeMap, HashSet};
 use lookaside_machine::{
     Machine, PageSize, Partition, Partitions, Replacement, Share, BOOKKEEPING, MAX_COLOR_LEVELS, MAX_COLOR_SETS,
 };
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::bound::{bounds, promised, Bound, Level, Tenants};
@@ -58,7 +57,8 @@ pub const MAX_PAGES: u64 = 1 << 14;
 const HOUR: Time = Time { nanos: 3_600_000_000_000 };
 
 /// Partitions for a set of tasks, and what they are worth.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct ColorPlan {
     /// Name of the machine.
     pub machine: String,
@@ -81,7 +81,8 @@ pub struct ColorPlan {
 }
 
 /// Whether tasks are isolated.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "is")]
 pub enum Verdict {
     /// No set of any level is promised to more pages than it has entries that are not set aside.
@@ -99,7 +100,8 @@ pub enum Verdict {
 }
 
 /// A TLB array in a plan.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LevelPlan {
     /// Its name.
     pub name: String,
@@ -120,7 +122,8 @@ pub struct LevelPlan {
 }
 
 /// A task in a plan.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TaskPlan {
     /// Its name, and its partition's.
     pub name: String,
@@ -143,7 +146,8 @@ pub struct TaskPlan {
 }
 
 /// A set that is promised to more pages than it holds.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct SharedSet {
     /// The level's name.
     pub level: String,

@@ -17,11 +17,9 @@
 //! accesses = 100_000
 //! ```
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use lookaside_machine::BOOKKEEPING;
-use schemars::{json_schema, JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A set of tasks, checked.
@@ -269,13 +267,14 @@ impl Serialize for Time {
     }
 }
 
-impl JsonSchema for Time {
-    fn schema_name() -> Cow<'static, str> {
+#[cfg(feature = "schemas")]
+impl schemars::JsonSchema for Time {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "Time".into()
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
             "type": "string",
             "description": "A whole number with its unit.",
             "pattern": "^[0-9]+(ns|us|ms|s)$",

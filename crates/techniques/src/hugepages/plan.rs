@@ -1,6 +1,5 @@
 //! A plan of huge pages: the windows, what each is and saves, other ways to choose, and what larger budgets would add.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::select::WindowSelector;
@@ -8,7 +7,8 @@ use crate::lock::maps::ListedMapping;
 use crate::lock::reason::Confidence;
 
 /// A plan. Cycles are of the model, over the whole recorded run.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HugePlan {
     /// Name of the machine.
@@ -62,7 +62,8 @@ pub struct HugePlan {
 }
 
 /// What some huge windows do.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
     /// How many.
@@ -85,7 +86,8 @@ impl Effect {
 }
 
 /// A window to make huge.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PlannedWindow {
     /// Whose.
@@ -123,7 +125,8 @@ pub struct PlannedWindow {
 
 /// The bytes of a window in a plain run, where they need not be aligned: [`super::apply::aligned_windows`] says which
 /// windows of that run to make huge.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NativeRange {
     /// First byte there.
@@ -139,7 +142,8 @@ pub struct NativeRange {
 }
 
 /// Where a window lies in the recorded run.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct WindowRegion {
     /// The region's name, as `analyze` has it.
@@ -155,7 +159,8 @@ pub struct WindowRegion {
 }
 
 /// What one way to choose comes to.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct HugeChoice {
     /// The way.

@@ -5,7 +5,6 @@
 //! before. In a TLB that is crowded it may: two windows may have to leave together before the rest fits. So no bound
 //! holds.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bench::HugePageBench;
@@ -15,7 +14,8 @@ use super::Window;
 use crate::plan::PlanError;
 
 /// A way to choose windows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowSelector {
     /// The most accesses.

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use lookaside_engine::{Engine, LockedPage, Outcome, Setup};
 use lookaside_machine::{Machine, Serves};
 use lookaside_trace::{Block, Event, Kind};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::PlanError;
 
 /// A base page, as a lock names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct LockPage {
     /// Whose.
     pub process: u32,

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use lookaside_trace::{Block, Event, MapSource};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One mapping of a process.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ListedMapping {
     /// First byte.

@@ -1,6 +1,5 @@
 //! A lock plan: the pages, what each is and saves, the ways to choose side by side, and what more entries would add.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::LockPage;
@@ -13,7 +12,8 @@ use super::stall::StallCycles;
 pub const SEEDS: u64 = 8;
 
 /// A lock plan. Cycles are of the model; means and worst are over `seeds`.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LockPlan {
     /// Name of the machine.
@@ -58,7 +58,8 @@ pub struct LockPlan {
 }
 
 /// Stall cycles over all seeds.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Stalls {
     /// Of the worst seed.
@@ -74,7 +75,8 @@ impl Stalls {
 }
 
 /// A page to lock.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PlannedPage {
     /// Whose.
@@ -106,7 +108,8 @@ pub struct PlannedPage {
 }
 
 /// A page of the plan in a plain run.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NativePage {
     /// Page number there.
@@ -122,7 +125,8 @@ pub struct NativePage {
 }
 
 /// Where a page lies in the profiled run.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PageRegion {
     /// The mapping's name, as `analyze` has it.
@@ -134,7 +138,8 @@ pub struct PageRegion {
 }
 
 /// What one way to choose comes to.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct LockChoice {
     /// The way.
@@ -147,7 +152,8 @@ pub struct LockChoice {
 }
 
 /// What so many entries leave.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CurvePoint {
     /// Entries.
@@ -159,7 +165,8 @@ pub struct CurvePoint {
 }
 
 /// The best of all sets of the pages with most misses.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Optimum {
     /// How many pages the sets were of.

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use lookaside_trace::Region;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How sure an answer is; the surest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Confidence {
     /// It can't be another page, if the program is the same.

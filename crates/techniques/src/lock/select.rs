@@ -6,7 +6,6 @@
 
 use std::cmp::Ordering;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bench::LockBench;
@@ -15,7 +14,8 @@ use super::stall::StallCycles;
 use crate::plan::PlanError;
 
 /// A way to choose pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PageSelector {
     /// The most data accesses (Song et al. 2022, Section IV).

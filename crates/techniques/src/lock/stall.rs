@@ -2,11 +2,11 @@
 
 use lookaside_engine::{Outcome, Setup};
 use lookaside_machine::Serves;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Stall cycles of the data side or of the fetch side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SideStall {
     /// Of accesses that missed the first level and hit a later one (Cortex-A9: micro TLB miss stall).
@@ -16,7 +16,8 @@ pub struct SideStall {
 }
 
 /// Translation cycles beyond a first-level hit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StallCycles {
     /// Loads and stores.

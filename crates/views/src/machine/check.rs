@@ -1,18 +1,19 @@
 //! Machine descriptions that were checked.
 
 use lookaside_report::{Cell, Column, Document, DocumentBlock, Medium, Paint, RichText, Section, Table};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All files that were checked.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MachineCheck {
     /// The files, in the order asked for.
     pub files: Vec<CheckedMachine>,
 }
 
 /// A description file, and what is wrong with it.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct CheckedMachine {
     /// The file's path.
     pub file: String,

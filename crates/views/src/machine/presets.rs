@@ -2,11 +2,11 @@
 
 use lookaside_machine::{Machine, Serves, Tlb};
 use lookaside_report::{Cell, Column, Document, Section, Table};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// All presets.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct MachineList {
     /// The machines in full.
     pub machines: Vec<Machine>,

@@ -2,11 +2,11 @@
 
 use lookaside_report::{num, Cell, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_trace::Damage;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What can't be read of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct TraceCheck {
     /// The parts that can't be read; none: the trace is sound.
     pub damage: Vec<Damage>,

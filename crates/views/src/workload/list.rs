@@ -2,18 +2,19 @@
 
 use lookaside_report::{Cell, Column, Document, Section, Table};
 use lookaside_workloads::WORKLOADS;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What there is to run.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkloadList {
     /// The workloads, by name.
     pub workloads: Vec<WorkloadKind>,
 }
 
 /// A workload that can be run.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkloadKind {
     /// Its name on the command line.
     pub name: &'static str,

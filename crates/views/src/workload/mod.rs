@@ -6,11 +6,11 @@ pub mod run;
 
 use lookaside_report::{num, Document};
 use lookaside_workloads::Workload;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How large a part of a workload's input is.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkloadParameter {
     /// What is counted, as `words`.
     pub name: &'static str,

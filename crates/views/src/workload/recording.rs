@@ -1,13 +1,13 @@
 //! A workload's accesses, written as a trace.
 
 use lookaside_report::{num, Cell, Column, Document, Section, Table};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{document, WorkloadParameter};
 
 /// What was written.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkloadRecording {
     /// The workload's name.
     pub workload: &'static str,
@@ -36,7 +36,8 @@ pub struct WorkloadRecording {
 }
 
 /// An array's mapping in the trace.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct RecordedArray {
     /// Its name.
     pub name: &'static str,

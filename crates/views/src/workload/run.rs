@@ -4,13 +4,13 @@ use lookaside_report::num::{bytes, counted, grouped, rate, seconds, short};
 use lookaside_report::Document;
 use lookaside_runtime::bake::{BakeStats, HelperStatus};
 use lookaside_workloads::Pages;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{document, WorkloadParameter};
 
 /// A timed run.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkloadOutcome {
     /// The workload's name.
     pub workload: &'static str,
@@ -49,7 +49,8 @@ pub struct WorkloadOutcome {
 }
 
 /// An array of the workload.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkloadRegion {
     /// Its name.
     pub name: &'static str,
@@ -60,7 +61,8 @@ pub struct WorkloadRegion {
 }
 
 /// What the baker did meanwhile.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct WorkloadBake {
     /// Its settings, as on the command line.
     pub settings: String,

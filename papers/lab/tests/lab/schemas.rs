@@ -2,7 +2,7 @@
 
 use lookaside_fast_address_space_switching::{metal::SwitchReport, SWITCH_SCHEMA};
 use lookaside_harness::{Reproduction, REPRODUCTION_SCHEMA};
-use lookaside_report::json::schema;
+use lookaside_report::json_schema::schema;
 use lookaside_tlb_coloring::{tasks::TaskSetReport, TASKS_SCHEMA};
 use lookaside_tlb_migration::{metal::MoveReport, MIGRATION_SCHEMA};
 

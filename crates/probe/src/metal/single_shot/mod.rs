@@ -6,7 +6,6 @@ pub(crate) mod asm;
 pub(crate) mod runner;
 
 use lookaside_machine::PageSize;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Acts, and then a dependent chain of few loads that is timed. Pages are numbered as in [`crate::PageChain`].
@@ -70,7 +69,8 @@ pub enum Act<'a> {
 
 /// Prefetch instructions of x86-64; on AArch64 `prfm` with what comes nearest (`pldl1keep`, `pldl2keep`, `pldl3keep`,
 /// `pldl1strm`, `pstl1keep`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PrefetchHint {
     /// `prefetcht0`: into all levels.

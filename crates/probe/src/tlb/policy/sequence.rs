@@ -1,7 +1,6 @@
 //! Sequences of accesses to the pages of one set that tell policies apart.
 
 use lookaside_stats::SplitMix64;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::tlb::policy::simulated_set::ReplacementRule;
@@ -167,7 +166,8 @@ fn run(rng: &mut SplitMix64, end: usize, ages: usize) -> Vec<usize> {
 }
 
 /// What a rule predicts for a sequence: between two numbers of misses.
-#[derive(Clone, Copy, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Prediction {
     /// The lowest.
     pub low: f64,

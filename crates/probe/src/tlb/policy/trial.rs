@@ -1,11 +1,11 @@
 //! Replacement policies, and measured sequences that tell them apart.
 
 use crate::tlb::policy::sequence::{Prediction, TrialSequence};
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// How a set chooses the entry that goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TlbPolicy {
     /// The one used longest ago.
@@ -33,7 +33,8 @@ impl std::fmt::Display for TlbPolicy {
 }
 
 /// What a sequence was measured for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialRole {
     /// To propose a policy.
@@ -45,7 +46,8 @@ pub enum TrialRole {
 }
 
 /// A sequence that was measured, and what each rule would have done.
-#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// What for.
     pub role: TrialRole,

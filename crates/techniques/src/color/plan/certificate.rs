@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::grid::{FreePages, Need, PageGrid, PagesBySet};
 
 /// A proof that no choice of pages isolates the tasks.
-#[derive(Clone, Debug, PartialEq, Eq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "short_of")]
 pub enum Certificate {
     /// A level has fewer entries than the tasks have pages.
