@@ -290,8 +290,15 @@ mod tests {
         *lookaside_harness::cpus::allowed().last().expect("a CPU")
     }
 
+    /// The process's keys are for one test at a time: with fewer, two compartments would take them from each other.
+    fn all_keys() -> std::sync::MutexGuard<'static, ()> {
+        static KEYS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        KEYS.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
     #[test]
     fn compartments_take_turns_where_there_are_keys_and_say_why_where_there_are_none() {
+        let _keys = all_keys();
         let mut all = Compartments::new(&options(), cpu(), 0).expect("a thread");
         let turns = |whose, participants, work| CompartmentTurns {
             whose,
@@ -329,6 +336,7 @@ mod tests {
         if refusal().is_some() {
             return;
         }
+        let _keys = all_keys();
         let mut all = Compartments::new(&options(), cpu(), 0).expect("a thread");
         let hour = Duration::from_secs(3600);
         let turns =
