@@ -163,6 +163,15 @@ impl Assoc {
         *word = *word & !(0xff << shift) | hint_of(key) << shift;
     }
 
+    /// Puts a key that is there behind `depth` others of its set that were used later, or as many as there are, if it
+    /// stands before that: under LRU of more than 16 ways.
+    pub(crate) fn set_back(&mut self, set: usize, key: u64, depth: usize) {
+        let Some(slot) = self.find(set, key) else { return };
+        let first = set * self.ways;
+        let valid = self.keys[first..first + self.ways].iter().filter(|&&key| key != EMPTY_KEY).count();
+        self.policy.set_back(set, (slot - first) as u32, depth as u32, valid as u32);
+    }
+
     /// Puts other keys in the place of those that are there.
     pub(crate) fn rename(&mut self, mut name: impl FnMut(u64) -> u64) {
         for slot in 0..self.keys.len() {

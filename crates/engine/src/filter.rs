@@ -22,7 +22,6 @@
 use lookaside_machine::{tree_least_depth, Machine, PageSize, Replacement, Serves, Tlb, Ways};
 use lookaside_trace::{FilterWindow, TraceInfo};
 
-use crate::lru::MAX_WAYS;
 use crate::{PagePolicy, Setup};
 
 /// What a recorder may do for a set of model runs.
@@ -162,8 +161,7 @@ impl FilterLimits {
         let none = Self { pages: 0, sets: None };
         let ways = tlb.ways.count(tlb.entries);
         if tlb.sets() == 1 {
-            let keeps = tlb.replacement == Replacement::Lru && ways as usize <= MAX_WAYS;
-            return Self { pages: if keeps { ways } else { 0 }, sets: None };
+            return Self { pages: if tlb.replacement == Replacement::Lru { ways } else { 0 }, sets: None };
         }
         let kept = match tlb.replacement {
             Replacement::Lru => ways,
@@ -263,6 +261,7 @@ mod tests {
             (filter.log2_classes, window, filter.stores_apart)
         };
         assert_eq!(of("ryzen-5900x"), (0, (64, 0, 64), false)); // fully associative, 64 entries
+        assert_eq!(of("zen4"), (0, (64, 0, 64), false)); // fully associative, 72 entries
         assert_eq!(of("neoverse-n1"), (0, (48, 0, 48), false)); // fully associative, 48 entries
         assert_eq!(of("skylake"), (4, (48, 4, 3), false)); // 16 sets for data, and for fetches; trees of 4 and 8 ways
         assert_eq!(of("xeon-e5-2650"), (4, (64, 4, 4), false)); // 16 sets of 4 ways for data, 32 for fetches

@@ -138,6 +138,14 @@ impl ReplacementPolicy {
         }
     }
 
+    /// Puts a valid way behind `depth` others of its set in the order of use, or behind all `valid` ones that there are,
+    /// if it stands before that. Only LRU of many ways has such a list; elsewhere nothing happens.
+    pub(crate) fn set_back(&mut self, set: usize, way: u32, depth: u32, valid: u32) {
+        if let PolicyState::Ring(ring) = &mut self.state {
+            ring.set_back(set, way, depth.min(valid.saturating_sub(1)));
+        }
+    }
+
     /// This way is invalid now; `is_valid` tells of the others.
     pub(crate) fn invalidated(&mut self, set: usize, way: u32, is_valid: impl Fn(u32) -> bool) {
         match &mut self.state {
@@ -266,6 +274,33 @@ impl LruRing {
         let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
         unlink(links, way);
         insert_after(links, sentinel, way);
+    }
+
+    /// Puts a way where the one stands that `to` others were used after, if it stands before that.
+    fn set_back(&mut self, set: usize, way: u32, to: u32) {
+        let sentinel = self.sentinel;
+        let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
+        // The way that stands there, from the nearer end of the list.
+        let mut at = sentinel;
+        if to < sentinel / 2 {
+            let mut is_before = false;
+            for _ in 0..=to {
+                at = links[at as usize].1;
+                is_before |= at == way;
+            }
+            if !is_before || at == way {
+                return;
+            }
+        } else {
+            for _ in to..sentinel {
+                at = links[at as usize].0;
+                if at == way {
+                    return;
+                }
+            }
+        }
+        unlink(links, way);
+        insert_after(links, at, way);
     }
 
     fn move_to_back(&mut self, set: usize, way: u32, is_valid: impl Fn(u32) -> bool) {

@@ -306,6 +306,7 @@ impl TlbInstance {
             TlbEntries::Pages(KeyStore::Narrow(sets)) | TlbEntries::Blocks(sets) => {
                 sets.set_back(key.set, key.tag, depth);
             }
+            TlbEntries::Pages(KeyStore::Any(assoc)) => assoc.set_back(key.set, key.tag.into(), depth),
             TlbEntries::Pages(_) | TlbEntries::Scattered(..) => {}
         }
     }

@@ -281,6 +281,33 @@ proptest! {
     }
 }
 
+/// Zen 4's first level for data has 72 entries, of which a recorder's window is of 64.
+#[test]
+fn a_first_level_of_many_entries_keeps_a_window() {
+    let mut setup = Setup::new(lookaside_machine::preset("zen4").expect("a preset"));
+    setup.machine.caches.clear();
+    setup.machine.walker.first_cache_level = 1;
+    let filter = Filter::exact_for(std::slice::from_ref(&setup));
+    assert_eq!(filter.window, window::of(64));
+    let mut full = Block { process: 1, thread: 1, ..Block::default() };
+    for i in 0..20_000 {
+        // Near ones often, of 70, and far ones, of 4,000.
+        let die = lookaside_engine::os::mix(7, i, 0, 0);
+        let page = if die % 20 == 0 { (die >> 8) % 4000 } else { (die >> 8) % 70 };
+        let kind = if die >> 40 & 3 == 0 { lookaside_trace::Kind::Fetch } else { lookaside_trace::Kind::Load };
+        full.push(kind, page << 12);
+    }
+    let blocks = [full];
+    let (_, expected) = run_twin(&setup, &blocks);
+    let recorded = recorder::recorded(&blocks[0], recorder::RecorderOptions::pages(64));
+    assert!(recorded.len() < blocks[0].len() / 2, "{} of {}", recorded.len(), blocks[0].len());
+    let mut engine = Engine::new(setup).expect("a good setup");
+    engine.run(&recorded);
+    let outcome = engine.outcome();
+    let expected = Outcome { loads: outcome.loads, stores: outcome.stores, ..expected };
+    assert_eq!(outcome, expected, "the engine's is left");
+}
+
 /// What the cases above reach: nothing that a comparison of zeros would pass over.
 #[test]
 fn random_cases_reach_everything() {
