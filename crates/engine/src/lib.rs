@@ -58,6 +58,7 @@ mod leaving_pages;
 mod list_lookup;
 mod lookup;
 mod lru;
+mod lru_ring;
 mod lru_set;
 mod model_queue;
 pub mod os;

@@ -4,6 +4,7 @@
 use lookaside_machine::Replacement;
 use lookaside_stats::SplitMix64;
 
+use crate::lru_ring::LruRing;
 use crate::plru_tree::UnevenTree;
 use crate::prefetch::prefetch;
 
@@ -241,93 +242,6 @@ fn farthest(bits: &mut [u64], ways: u32) -> u32 {
 fn ones_of(word: usize, ways: u32) -> u64 {
     let its_ways = (ways - INTERVAL_WAYS * word as u32).min(INTERVAL_WAYS);
     INTERVAL_ONES & u64::MAX >> (64 - 2 * its_ways)
-}
-
-/// Doubly linked recency lists, one a set, each closed through a sentinel at index `ways`.
-#[derive(Clone, Debug)]
-struct LruRing {
-    /// (newer, older) of each way and of the sentinel, whose `older` is the newest and `newer` the oldest.
-    links: Vec<(u32, u32)>,
-    stride: usize,
-    sentinel: u32,
-}
-
-impl LruRing {
-    fn new(sets: usize, ways: u32) -> Self {
-        let mut one = Vec::with_capacity(ways as usize + 1);
-        // Newest = the highest-numbered way: sentinel, ways-1, …, 0, sentinel.
-        for way in 0..ways {
-            one.push((way + 1, if way == 0 { ways } else { way - 1 }));
-        }
-        one.push((0, ways - 1));
-        Self { links: one.repeat(sets), stride: ways as usize + 1, sentinel: ways }
-    }
-
-    #[inline]
-    fn last(&self, set: usize) -> u32 {
-        self.links[set * self.stride + self.sentinel as usize].0
-    }
-
-    #[inline]
-    fn move_to_front(&mut self, set: usize, way: u32) {
-        let sentinel = self.sentinel;
-        let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
-        unlink(links, way);
-        insert_after(links, sentinel, way);
-    }
-
-    /// Puts a way where the one stands that `to` others were used after, if it stands before that.
-    fn set_back(&mut self, set: usize, way: u32, to: u32) {
-        let sentinel = self.sentinel;
-        let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
-        // The way that stands there, from the nearer end of the list.
-        let mut at = sentinel;
-        if to < sentinel / 2 {
-            let mut is_before = false;
-            for _ in 0..=to {
-                at = links[at as usize].1;
-                is_before |= at == way;
-            }
-            if !is_before || at == way {
-                return;
-            }
-        } else {
-            for _ in to..sentinel {
-                at = links[at as usize].0;
-                if at == way {
-                    return;
-                }
-            }
-        }
-        unlink(links, way);
-        insert_after(links, at, way);
-    }
-
-    fn move_to_back(&mut self, set: usize, way: u32, is_valid: impl Fn(u32) -> bool) {
-        let sentinel = self.sentinel;
-        let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
-        unlink(links, way);
-        let mut newer = links[sentinel as usize].0;
-        while newer != sentinel && !is_valid(newer) && newer < way {
-            newer = links[newer as usize].0;
-        }
-        insert_after(links, newer, way);
-    }
-}
-
-#[inline]
-fn unlink(links: &mut [(u32, u32)], way: u32) {
-    let (newer, older) = links[way as usize];
-    links[newer as usize].1 = older;
-    links[older as usize].0 = newer;
-}
-
-#[inline]
-fn insert_after(links: &mut [(u32, u32)], newer: u32, way: u32) {
-    let older = links[newer as usize].1;
-    links[way as usize] = (newer, older);
-    links[newer as usize].1 = way;
-    links[older as usize].0 = way;
 }
 
 #[cfg(test)]
