@@ -4,8 +4,8 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{json_schema, JsonSchema, Schema};
 
-/// The JSON Schema (draft 2020-12) of what [`crate::json::document`] writes for a `T`, indented, ended by a line feed. It allows
-/// fields that it does not name, since they are added without a new version.
+/// The JSON Schema (draft 2020-12) of what [`document`](crate::json::document) writes for a `T`, indented, ended by a
+/// line feed. It allows fields that it does not name, since they are added without a new version.
 ///
 /// # Panics
 /// If `T` is no struct or map: a bug in its type.

@@ -31,7 +31,7 @@ impl<T: Send + 'static> Watched<T> {
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait) {
                 let began = cpu_time();
                 seen = look(seen);
-                wait = (cpu_time().saturating_sub(began) * WAIT_PER_LOOK).clamp(least, most.max(least));
+                wait = wait_after(cpu_time().saturating_sub(began), (least, most));
             }
             seen
         })?;
@@ -45,6 +45,11 @@ impl<T: Send + 'static> Watched<T> {
     }
 }
 
+/// How long to wait after a look that took so much of its CPU.
+fn wait_after(look: Duration, (least, most): (Duration, Duration)) -> Duration {
+    look.saturating_mul(WAIT_PER_LOOK).min(most).max(least)
+}
+
 /// What this thread has taken of its CPU so far.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -54,6 +59,17 @@ fn cpu_time() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cheap_looks_are_never_far_apart() {
+        let [least, most] = [50, 2000].map(Duration::from_millis);
+        let waits = |look| wait_after(look, (least, most));
+        assert_eq!(waits(Duration::ZERO), least);
+        assert_eq!(waits(Duration::from_micros(200)), least);
+        assert_eq!(waits(Duration::from_millis(3)), Duration::from_millis(600));
+        assert_eq!(waits(Duration::MAX), most);
+        assert_eq!(wait_after(Duration::ZERO, (most, least)), most, "the shortest wait counts");
+    }
 
     #[test]
     fn it_looks_until_the_end() {
