@@ -293,7 +293,7 @@ fn a_first_level_of_many_entries_keeps_a_window() {
     for i in 0..20_000 {
         // Near ones often, of 70, and far ones, of 4,000.
         let die = lookaside_engine::os::mix(7, i, 0, 0);
-        let page = if die % 20 == 0 { (die >> 8) % 4000 } else { (die >> 8) % 70 };
+        let page = if die.is_multiple_of(20) { (die >> 8) % 4000 } else { (die >> 8) % 70 };
         let kind = if die >> 40 & 3 == 0 { lookaside_trace::Kind::Fetch } else { lookaside_trace::Kind::Load };
         full.push(kind, page << 12);
     }
