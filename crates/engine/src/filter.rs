@@ -262,6 +262,7 @@ mod tests {
         };
         assert_eq!(of("ryzen-5900x"), (0, (64, 0, 64), false)); // fully associative, 64 entries
         assert_eq!(of("zen4"), (0, (64, 0, 64), false)); // fully associative, 72 entries
+        assert_eq!(of("zen5"), (0, (64, 0, 64), false)); // fully associative, 96 entries
         assert_eq!(of("neoverse-n1"), (0, (48, 0, 48), false)); // fully associative, 48 entries
         assert_eq!(of("skylake"), (4, (48, 4, 3), false)); // 16 sets for data, and for fetches; trees of 4 and 8 ways
         assert_eq!(of("xeon-e5-2650"), (4, (64, 4, 4), false)); // 16 sets of 4 ways for data, 32 for fetches
