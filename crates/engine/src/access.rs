@@ -1,138 +1,337 @@
-//! The scalar path: one access by every rule of `SEMANTICS.md`. TLB lookup, walk, fill, data caches, rows.
+//! The path of accesses: batches of them go through the same hardware stage by stage (`stages.rs`): TLB levels
+//! (`tlb_levels.rs`), walks (`walks.rs`), data caches (`cache_requests.rs`), rows.
 
-use lookaside_trace::Kind;
+use std::ops::Range;
 
-use crate::classes::SIDE_OF;
-use crate::context::{Access, AccessContext, WalkCost, WalkRequest, KERNEL};
-use crate::data_cache::serve;
+use lookaside_trace::{Block, Event, Kind};
+
+use crate::batch::{Batch, HAS_LOCKS, HAS_SCATTERED, IS_MARKED_EARLY};
+use crate::chunks::{MARKED_EARLY, MAY_BE_LOCKED, SCATTERED};
+use crate::classes::{BASE, BASE_SHIFT, KINDS};
+use crate::context::AccessContext;
+use crate::engine::Engine;
+use crate::lookup::SimdLevel;
 use crate::os::to_cycles;
+use crate::pages::NONE;
+use crate::plan::{EnginePlan, WalkPlan};
+use crate::prefetch::prefetch;
+use crate::routing::{kind_and_class, tlb_route};
+use crate::row_groups::{group_rows, AlikeRule, MAX_ROWS};
 use crate::rows::RowCost;
-use crate::space::physical;
-use crate::tags::KERNEL_ID;
-use crate::tlb_lookup::Hit;
-use crate::trace_hook::AccessTracer;
-use crate::walker::walk;
-use crate::{AccessResult, Engine};
+use crate::stages::{MAX_ITEMS, MAX_KEYS, MAX_ROUTES};
+use crate::trace_hook::SeenPart;
+use crate::AccessResult;
+
+/// Least [`Batch::reach`].
+const LEAST_REACH: usize = 4;
 
 impl Engine {
-    /// Makes one access.
-    pub(crate) fn access<const ROWS: bool, T: AccessTracer>(
+    /// Makes the accesses of a range.
+    pub(crate) fn make_accesses<const ROWS: bool>(
         &mut self,
+        block: &Block,
+        range: Range<usize>,
+        mut leaves: &[(u32, Event)],
         context: &AccessContext,
-        access: Access,
-        tracer: &mut T,
+        seen: SeenPart,
+    ) {
+        let mut batch = self.batch.take().unwrap_or_default();
+        self.chunks.begin(context.space, context.hw);
+        batch.tally.clear(&context.routing);
+        batch.seen.part = seen;
+        let mut start = range.start;
+        while start < range.end {
+            let most = range.end.min(start + MAX_ROWS);
+            let end = leaves.iter().find_map(|leave| divides(block, leave.0 as usize, start..most)).unwrap_or(most);
+            let within;
+            (within, leaves) = leaves.split_at(leaves.partition_point(|leave| (leave.0 as usize) < end));
+            self.make_rows::<ROWS>(&mut batch, block, start..end, within, context);
+            start = end;
+        }
+        self.add_tally(context, &mut batch.tally);
+        self.batch = Some(batch);
+    }
+
+    /// Puts accesses into batches and runs these.
+    fn make_rows<const ROWS: bool>(
+        &mut self,
+        batch: &mut Batch,
+        block: &Block,
+        rows: Range<usize>,
+        mut leaves: &[(u32, Event)],
+        context: &AccessContext,
     ) {
         let plan = &*context.plan;
-        self.spaces[context.space].accesses[access.kind] += 1 + access.repeat;
-        self.threads[context.thread].accesses += 1 + access.repeat;
-        let global = plan.is_global(access.addr);
-        let va = access.addr & plan.address_mask;
-        let space = if global { KERNEL } else { context.space };
-        let class = self.spaces[space].class_at(va, &self.setup.os.pages, plan.leaf_shift[1]);
-        // Without tag `global` a kernel page's entry may serve a user address that was never walked for, where
-        // either of them is not canonical.
-        self.marks_every_access |= global && va & plan.kernel_bit == 0 && plan.kernel_bit != 0;
-        if self.marks_every_access || plan.marks_early || va & plan.kernel_bit != 0 {
-            self.spaces[space].pages.touch(va, class);
-        }
-
-        let row = if ROWS { self.rows.page(&mut self.spaces, space, va, class, plan.leaf_shift[class]) } else { 0 };
-
-        let side = SIDE_OF[access.kind];
-        let route = &plan.routes[access.kind][class];
-        let hit = self.look_up(context, access.kind, global, va, class);
-        let at = hit.map_or(route.levels.len(), |hit| hit.at);
-
-        let mut cost = RowCost { l1_misses: u64::from(at > 0 || hit.is_none()), ..RowCost::default() };
-        let mut units = 0;
-        match hit {
-            Some(hit) => {
-                units = plan.tlbs[hit.array].hit_units;
-                cost.hit_units = units;
-            }
-            None => {
-                self.spaces[space].pages.touch(va, class);
-                let id = if global { KERNEL_ID } else { context.id };
-                let number = self.spaces[space].number;
-                let (run_id, hw) = (context.id, context.hw);
-                let of = WalkRequest { routing: &context.routing, side, space: number, id, run_id, hw, va, class };
-                let mut walk = walk(plan, &mut self.hardware, &mut self.tables, &mut self.counts, tracer, of);
-                self.walk_ahead(context, access.kind, va, &mut walk);
-                units += walk.units;
-                cost.walks = 1;
-                cost.walk_references = walk.references;
-                cost.walk_references_memory = walk.references_memory;
-                cost.walk_units = walk.units;
-            }
-        }
-        let first_level_filled = self.fill(context, access.kind, global, va, class, at);
-        let holder = match hit {
-            Some(Hit { at: 0, array, locked }) => Some((array, locked)),
-            _ => first_level_filled.map(|array| (array, false)),
-        };
-        if access.repeat > 0 {
-            self.count_repeats(access.kind, class, access.repeat, holder);
-        }
-
-        let (mut data_server, mut streamed, mut stall_units) = (None, false, 0);
-        if plan.has_data_caches {
-            let route = &context.routing.data_route[access.kind];
-            if !route.is_empty() {
-                let physical = physical(plan, &self.spaces[space], va, class);
-                let position = serve(&mut self.hardware.caches, route, access.kind, physical);
-                self.counts.data_served[access.kind][position] += 1;
-                data_server = plan.data_route[access.kind].get(position).copied();
-                streamed = self.follow(context, access.kind, va, position);
-                if T::ENABLED {
-                    stall_units = plan.stall_units(access.kind, position, streamed);
+        let addrs = &block.addr[rows.clone()];
+        let kinds = &block.kind[rows.clone()];
+        let alike = if batch.seen.is_any() { AlikeRule { apart: [true; KINDS], ..plan.alike } } else { plan.alike };
+        let groups = group_rows(batch.simd, addrs, kinds, alike, &mut batch.starts);
+        batch.most_now = if batch.seen.is_any() { 1 } else { batch.most.min(MAX_KEYS / plan.most_requests) };
+        batch.first_row = rows.start;
+        batch.first_group = 0;
+        leaves = self.begin_batch(batch, groups, leaves, context);
+        loop {
+            self.gather::<ROWS>(batch, addrs, kinds, groups, context);
+            let next = batch.first_group + batch.len;
+            if next == groups || batch.len >= batch.limit {
+                leaves = self.run_batch::<ROWS>(batch, block, groups, leaves, context);
+                if next == groups {
+                    break;
                 }
+                continue;
+            }
+            // What is known of the others may move.
+            if self.chunks.is_full() {
+                leaves = self.run_batch::<ROWS>(batch, block, groups, leaves, context);
+            }
+            self.learn(context, addrs[usize::from(batch.starts[next])]);
+        }
+    }
+
+    /// Puts groups into the batch until it is full or one lies in an unknown chunk.
+    #[inline(never)]
+    fn gather<const ROWS: bool>(
+        &self,
+        batch: &mut Batch,
+        addrs: &[u64],
+        kinds: &[Kind],
+        groups: usize,
+        context: &AccessContext,
+    ) {
+        let plan = &*context.plan;
+        let pages = &self.spaces[context.space].pages;
+        let begun = batch.len;
+        let from = batch.first_group + begun;
+        let to = groups.min(batch.first_group + batch.limit.min(MAX_ITEMS));
+        let (mut len, mut flags) = (begun, batch.flags);
+        for group in from..to {
+            let first = batch.starts[group];
+            let (addr, kind) = (addrs[usize::from(first)], kinds[usize::from(first)] as usize);
+            let Some(slot) = self.chunks.find(plan.chunk_of(addr)) else { break };
+            let route = tlb_route(kind, slot.class()) as u8;
+            // Nothing hangs on it before the batch runs, so many are waited for at once.
+            let chunk = self.chunks.at(slot.at as usize);
+            if ROWS && slot.class() == BASE && chunk.owner as usize == context.space {
+                pages.prefetch_row_number(chunk.pages as usize, addr);
+            }
+            let item = len % MAX_ITEMS;
+            batch.addr[item] = addr & plan.address_mask;
+            batch.at[item] = slot.at;
+            batch.tags[item] = chunk.tags;
+            batch.route[item] = route;
+            batch.frame[item] = chunk.frame;
+            flags |= route | FLAGS_OF[usize::from(slot.code) % FLAGS_OF.len()];
+            flags |= if chunk.frame == SCATTERED { HAS_SCATTERED } else { 0 };
+            len += 1;
+        }
+        if self.marks_every_access {
+            flags |= IS_MARKED_EARLY;
+        }
+        (batch.len, batch.flags) = (len, flags);
+        let first_stage = &context.routing.tlb.order.first;
+        for item in begun..len {
+            batch.next[item % MAX_ITEMS] = first_stage[usize::from(batch.route[item % MAX_ITEMS]) % MAX_ROUTES];
+        }
+        if plan.alike.shift < BASE_SHIFT && !batch.has_locks() {
+            for item in begun.max(1)..len {
+                let (this, before) = (item % MAX_ITEMS, (item - 1) % MAX_ITEMS);
+                let route = batch.route[this];
+                let is_again = (batch.addr[this] ^ batch.addr[before]) >> BASE_SHIFT == 0
+                    && route == batch.route[before]
+                    && batch.at[this] == batch.at[before];
+                let again = context.routing.tlb.again[usize::from(route) % MAX_ROUTES];
+                batch.next[this] |= if is_again { again } else { 0 };
             }
         }
+    }
 
-        if cost.l1_misses > 0 {
-            self.threads[context.thread].cost.add(&cost);
+    /// Runs a batch, and begins the next: the leaves that are left.
+    #[inline(never)]
+    fn run_batch<'a, const ROWS: bool>(
+        &mut self,
+        batch: &mut Batch,
+        block: &Block,
+        groups: usize,
+        leaves: &'a [(u32, Event)],
+        context: &AccessContext,
+    ) -> &'a [(u32, Event)] {
+        if batch.len == 0 {
+            return leaves;
         }
+        batch.count(block);
+        self.locate_leaving_pages(batch, context);
         if ROWS {
-            self.rows.pages[row].accesses += 1 + access.repeat;
-            if cost.l1_misses > 0 {
-                self.rows.pages[row].cost.add(&cost);
-                let ip = if access.kind == Kind::Fetch as usize { access.addr } else { access.ip };
-                self.rows.charge_ip(context.process, ip, &cost);
-                if !global {
-                    self.rows.charge_object(&self.spaces[context.space], va, &cost);
+            self.number_rows(batch, context);
+        }
+        self.ask_tlbs(batch, block, context);
+        if context.plan.walks != WalkPlan::CountOnly && batch.walks.len > 0 {
+            self.begin_walks(batch, context);
+        }
+        self.ask_caches(batch, context);
+        self.settle::<ROWS>(batch, context);
+        if ROWS {
+            self.charge(batch, block, context);
+        }
+        if batch.seen.is_any() {
+            self.show(batch, context);
+        }
+        // What is looked at in vain where batches end early stays in proportion.
+        batch.reach = (2 * batch.len).max(LEAST_REACH);
+        batch.first_group += batch.len;
+        batch.len = 0;
+        batch.flags = 0;
+        self.begin_batch(batch, groups, &leaves[batch.leaves.len()..], context)
+    }
+
+    /// Finds the rows of the items' pages.
+    fn number_rows(&mut self, batch: &mut Batch, context: &AccessContext) {
+        let (mut page, mut at, mut row) = (u64::MAX, NONE, NONE);
+        for item in 0..batch.len {
+            let addr = batch.addr[item];
+            // Often the item before is to another line of the page.
+            if addr >> BASE_SHIFT != page || batch.at[item] != at {
+                let (_, class) = kind_and_class(usize::from(batch.route[item]));
+                row = self.row(&context.plan, batch.at[item] as usize, addr, class);
+                prefetch(&self.rows.pages, row as usize);
+                (page, at) = (addr >> BASE_SHIFT, batch.at[item]);
+            }
+            batch.row[item] = row;
+        }
+    }
+
+    /// The page's row.
+    #[inline(always)]
+    fn row(&mut self, plan: &EnginePlan, at: usize, va: u64, class: usize) -> u32 {
+        let chunk = self.chunks.at(at);
+        let owner = chunk.owner as usize;
+        let known = if class == BASE {
+            self.spaces[owner].pages.live_row(chunk.pages as usize, va)
+        } else {
+            (chunk.huge_row != NONE).then_some(chunk.huge_row)
+        };
+        known.unwrap_or_else(|| {
+            let row = self.rows.page(&mut self.spaces, owner, va, class, plan.leaf_shift[class]) as u32;
+            self.chunks.at_mut(at).huge_row = row;
+            row
+        })
+    }
+
+    /// Charges the items to rows.
+    fn charge(&mut self, batch: &Batch, block: &Block, context: &AccessContext) {
+        let (plan, tlb) = (&*context.plan, &context.routing.tlb);
+        let end = tlb.order.end();
+        let mut walk = 0;
+        let (mut row, mut accesses) = (batch.row[0], 0);
+        for item in 0..batch.len {
+            // Those to one page, one after the other, as one.
+            if batch.row[item] != row {
+                self.rows.pages[row as usize].accesses += std::mem::take(&mut accesses);
+                row = batch.row[item];
+            }
+            accesses += batch.count_of(item) + batch.repeats_of(item, block);
+            let route = usize::from(batch.route[item]);
+            let stage = batch.next[item];
+            if stage == tlb.order.first[route] && stage != end {
+                continue;
+            }
+            let mut cost = RowCost { l1_misses: 1, ..RowCost::default() };
+            match tlb.stages.get(usize::from(stage)) {
+                Some(stage) => {
+                    let units = stage.only.as_ref().map(|only| only[0].hit_units);
+                    cost.hit_units = units.unwrap_or_else(|| plan.tlbs[batch.array[item] as usize].hit_units);
+                }
+                None => {
+                    cost.walks = 1;
+                    if plan.walks != WalkPlan::CountOnly {
+                        let walk = &batch.walks.costs[walk];
+                        cost.walk_references = walk.references;
+                        cost.walk_references_memory = walk.references_memory;
+                        cost.walk_units = walk.units;
+                    }
+                    walk += 1;
                 }
             }
+            self.rows.pages[row as usize].cost.add(&cost);
+            let va = batch.addr[item];
+            let (kind, _) = kind_and_class(route);
+            let first = batch.first_of(item);
+            let ip = || block.ip.get(first).copied().unwrap_or(0);
+            let ip = if kind == Kind::Fetch as usize { block.addr[first] } else { ip() };
+            self.rows.charge_ip(context.process, ip, &cost);
+            if self.chunks.at(batch.at[item] as usize).has_objects {
+                self.rows.charge_object(&self.spaces[context.space], va, &cost);
+            }
         }
-        if T::ENABLED {
-            let level = |hit: Hit| (plan.routes[access.kind][class].levels[hit.at].level, hit.array);
-            tracer.access(AccessResult {
-                hit: hit.map(level),
-                locked: hit.is_some_and(|hit| hit.locked),
-                references: Vec::new(),
-                cycles: to_cycles(units.into()),
-                data_server,
-                streamed,
-                stall_cycles: to_cycles(stall_units.into()),
-            });
-        }
+        self.rows.pages[row as usize].accesses += accesses;
     }
 
-    /// Bounds what the walk for an access that comes next costs, if that goes on with an ascending walk.
-    pub(crate) fn walk_ahead(&mut self, context: &AccessContext, kind: usize, va: u64, walk: &mut WalkCost) {
-        let Some(most) = context.plan.stream_walk_units else { return };
-        let followed = SIDE_OF[kind] == 0 && !context.routing.data_route[kind].is_empty();
-        if walk.units > most && followed && self.streams[context.hw].would_go_on(va >> context.plan.alike_shift) {
-            self.counts.walk_units_ahead[SIDE_OF[kind]] += u128::from(walk.units - most);
-            walk.units = most;
-        }
+    /// Shows what the batch's one access did.
+    fn show(&mut self, batch: &mut Batch, context: &AccessContext) {
+        let plan = &*context.plan;
+        let (kind, class) = kind_and_class(usize::from(batch.route[0]));
+        let stage = context.routing.tlb.stages.get(usize::from(batch.next[0]));
+        let hit = stage.map(|stage| {
+            let array = stage.only.as_ref().map_or(batch.array[0] as usize, |only| only[0].array);
+            let level = plan.routes[kind][class].levels.iter().find(|level| level.arrays.contains(&array));
+            (level.map_or(0, |level| level.level), array)
+        });
+        let position = batch.position_of_line(plan, 0, kind);
+        let units = match hit {
+            Some((_, array)) => plan.tlbs[array].hit_units,
+            None if plan.walks == WalkPlan::CountOnly => 0,
+            None => batch.walks.costs[0].units,
+        };
+        let streamed = std::mem::take(&mut batch.seen.streamed);
+        batch.seen.results.push(AccessResult {
+            hit,
+            locked: std::mem::take(&mut batch.seen.locked),
+            references: std::mem::take(&mut batch.seen.references),
+            cycles: to_cycles(units.into()),
+            data_server: position.and_then(|position| plan.data_route[kind].get(position).copied()),
+            streamed,
+            stall_cycles: position.map_or(0.0, |at| to_cycles(plan.stall_units(kind, at, streamed).into())),
+        });
     }
 
-    /// Whether an access that was served at a position of its route goes on with an ascending walk; counts it.
-    pub(crate) fn follow(&mut self, context: &AccessContext, kind: usize, va: u64, position: usize) -> bool {
-        let streamed = context.plan.stream_units.is_some()
-            && SIDE_OF[kind] == 0
-            && self.streams[context.hw].access(va >> context.plan.alike_shift);
-        self.counts.data_streamed[kind][position] += u64::from(streamed);
-        streamed
+    /// Remembers a chunk.
+    #[cold]
+    #[inline(never)]
+    fn learn(&mut self, context: &AccessContext, addr: u64) {
+        let plan = &*context.plan;
+        // Without tag `global` a kernel page's entry may serve a user address that was never walked for, where either
+        // of them is not canonical.
+        let is_canonical = addr & plan.address_mask & plan.kernel_bit != 0;
+        self.marks_every_access |= plan.is_global(addr) && !is_canonical && plan.kernel_bit != 0;
+        self.chunks.learn(&self.setup, &mut self.hardware, &mut self.spaces, context, addr);
     }
+}
+
+/// What a chunk's code says of a batch: by code.
+const FLAGS_OF: [u8; 8] = {
+    let mut flags = [0; 8];
+    let mut code = 0;
+    while code < flags.len() {
+        let is_locked = code as u8 & MAY_BE_LOCKED != 0;
+        flags[code] = if is_locked { HAS_LOCKS } else { 0 };
+        // A locked page is hit that was never walked for.
+        flags[code] |= if is_locked || code as u8 & MARKED_EARLY != 0 { IS_MARKED_EARLY } else { 0 };
+        code += 1;
+    }
+    flags
+};
+
+impl Engine {
+    /// For tests: work in batches of so many items at most; `portably`: in instructions that every processor of the
+    /// architecture has. Nothing comes out different.
+    #[doc(hidden)]
+    pub fn in_batches_of(&mut self, items: usize, portably: bool) {
+        let simd = if portably { SimdLevel::Baseline } else { SimdLevel::detect() };
+        self.batch = Some(Box::new(Batch { most: items.clamp(1, MAX_ITEMS), simd, ..Batch::default() }));
+    }
+}
+
+/// Where a page leaves a window between accesses that would be one item: there, if that is among these rows.
+fn divides(block: &Block, row: usize, rows: Range<usize>) -> Option<usize> {
+    let is_inside = rows.start < row && row < rows.end;
+    (is_inside && (block.addr[row] ^ block.addr[row - 1]) >> BASE_SHIFT == 0).then_some(row)
 }

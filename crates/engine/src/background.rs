@@ -13,8 +13,8 @@ use crate::engine::Engine;
 use crate::os::{is_global, to_cycles, translated, HOST_SPACE};
 use crate::plan::WalkPlan;
 use crate::space::physical;
-use crate::trace_hook::{NoTracer, WaitTracer};
-use crate::walker::translate_guest;
+use crate::trace_hook::SeenPart;
+use crate::walker::PageWalker;
 use crate::{AccessResult, Outcome};
 
 /// Counts of background activity, which are not the program's.
@@ -61,7 +61,7 @@ impl Engine {
         see: &mut impl FnMut(AccessResult),
     ) {
         std::mem::swap(&mut self.counts, &mut background.0);
-        self.run_with(block, &mut WaitTracer(see));
+        self.run_with(block, SeenPart::Waits, see);
         std::mem::swap(&mut self.counts, &mut background.0);
     }
 
@@ -89,8 +89,19 @@ impl Engine {
             } else {
                 let of = WalkRequest { routing: &routing, side: 0, space: 0, id: 0, run_id: 0, hw: 0, va, class: 0 };
                 let (hardware, tables) = (&mut self.hardware, &mut self.tables);
-                (physical, units) =
-                    translate_guest(&plan, hardware, tables, &mut background.0, &mut NoTracer, of, entry);
+                let mut entries = Vec::new();
+                let mut cost;
+                let walker = PageWalker::new(&plan, hardware, tables, &mut background.0, (&mut entries, None), of);
+                (physical, cost) = walker.guest_address(entry);
+                if let WalkPlan::AlwaysAt(number) = plan.walks {
+                    (0..cost.references).for_each(|_| cost.serve(&plan, Some(number)));
+                }
+                for entry in entries {
+                    let position = serve(&mut self.hardware.caches, &routing.walk_route, Kind::Load as usize, entry);
+                    background.0.walk_served[0][position] += 1;
+                    cost.serve(&plan, plan.walk_route.get(position).copied());
+                }
+                units = cost.units;
             }
         }
         let load = Kind::Load as usize;

@@ -1,4 +1,4 @@
-//! A batch of accesses as a structure of arrays: what each stage of the batch path (`batch_path.rs`) needs of them.
+//! A batch of accesses as a structure of arrays: what each stage of their path (`access.rs`) needs of them.
 
 use std::ops::Range;
 
@@ -6,12 +6,14 @@ use lookaside_trace::{Block, Kind};
 
 use crate::batch_tally::BatchTally;
 use crate::classes::{BASE, CLASSES};
-use crate::context::WalkCost;
 use crate::data_cache::NO_LINE;
 use crate::lookup::SimdLevel;
+use crate::plan::EnginePlan;
 use crate::routing::tlb_route;
 use crate::row_groups::{GroupStarts, MAX_ROWS};
 use crate::stages::{MAX_ITEMS, MAX_KEYS, MAX_ROUTES};
+use crate::trace_hook::SeenAccesses;
+use crate::walk_cost::WalkCost;
 use crate::window::LeavingPage;
 
 /// Accesses, each standing for others that are alike: of one kind, to one page (and line, where data caches are asked),
@@ -19,8 +21,9 @@ use crate::window::LeavingPage;
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) simd: SimdLevel,
-    /// Most items of any batch.
+    /// Most items of any batch; of one of those accesses that are now made.
     pub(crate) most: usize,
+    pub(crate) most_now: usize,
     /// Most items of this batch.
     pub(crate) limit: usize,
     /// Items among which the next one looks for pages that leave windows.
@@ -36,7 +39,7 @@ pub(crate) struct Batch {
     pub(crate) tags: [[u32; 4]; MAX_ITEMS],
     /// Physical address of the chunk, or [`crate::chunks::SCATTERED`].
     pub(crate) frame: [u64; MAX_ITEMS],
-    /// All routes, ORed; and the top bit if some chunk is scattered.
+    /// All routes, ORed, with [`HAS_SCATTERED`], [`HAS_LOCKS`], [`IS_MARKED_EARLY`].
     pub(crate) flags: u8,
     /// Route through the TLBs, and the stage it is at; with [`SAME_PAGE`].
     pub(crate) route: [u8; MAX_ITEMS],
@@ -45,15 +48,30 @@ pub(crate) struct Batch {
     pub(crate) row: [u32; MAX_ITEMS],
     /// Touched pages around it, where they matter.
     pub(crate) marks: [u64; MAX_ITEMS],
-    /// Cost of its hit, where that is not the stage's.
-    pub(crate) hit_units: [u64; MAX_ITEMS],
+    /// The array that has it, where its stage is of several.
+    pub(crate) array: [u32; MAX_ITEMS],
     /// Pages that leave a window before some item.
     pub(crate) leaves: Vec<LeavingPage>,
     pub(crate) lists: KeyLists,
     pub(crate) walks: BatchWalks,
+    /// The walks asked the walk caches as lists.
+    pub(crate) walks_by_lists: bool,
     pub(crate) requests: CacheRequests,
+    /// By item: which request is for its own line.
+    pub(crate) line_at: [u16; MAX_ITEMS],
     pub(crate) tally: BatchTally,
+    /// Whether each access is a batch, and what each did.
+    pub(crate) seen: SeenAccesses,
 }
+
+/// In a batch's flags: the bytes of some chunk do not follow each other in physical memory.
+pub(crate) const HAS_SCATTERED: u8 = 0x80;
+
+/// In a batch's flags: pages of some chunk may be locked.
+pub(crate) const HAS_LOCKS: u8 = 0x40;
+
+/// In a batch's flags: each access marks its page as touched.
+pub(crate) const IS_MARKED_EARLY: u8 = 0x20;
 
 impl Batch {
     /// Is some page huge?
@@ -63,7 +81,12 @@ impl Batch {
 
     /// Do some chunk's bytes not follow each other in physical memory?
     pub(crate) fn has_scattered(&self) -> bool {
-        self.flags >> 7 != 0
+        self.flags & HAS_SCATTERED != 0
+    }
+
+    /// May some page be locked?
+    pub(crate) fn has_locks(&self) -> bool {
+        self.flags & HAS_LOCKS != 0
     }
 
     /// Rows of a group, in the block.
@@ -91,6 +114,14 @@ impl Batch {
             Some([repeats]) => u64::from(*repeats),
             _ => rows.map(|row| u64::from(block.repeat.get(row).copied().unwrap_or(0))).sum(),
         }
+    }
+
+    /// Position in its route of the data cache that served an item, the route's length being memory; none if it asks none.
+    pub(crate) fn position_of_line(&self, plan: &EnginePlan, item: usize, kind: usize) -> Option<usize> {
+        let route = &plan.data_route[kind];
+        let server = plan.cache_order.get(usize::from(self.requests.next[usize::from(self.line_at[item])]));
+        let position = || server.and_then(|server| route.iter().position(|number| number == server));
+        (!route.is_empty()).then(|| position().unwrap_or(route.len()))
     }
 
     /// Counts items, accesses and repeats.
@@ -144,10 +175,12 @@ pub(crate) struct BatchWalks {
     /// Route through the walk caches, and the one that it is at.
     pub(crate) route: [u8; MAX_ITEMS],
     pub(crate) next: [u8; MAX_ITEMS],
-    /// Position that its reading ends before, and its request that is made next.
+    /// Position that its reading ends before, and its first request.
     pub(crate) to: [u8; MAX_ITEMS],
     pub(crate) request: [u16; MAX_ITEMS],
     pub(crate) costs: [WalkCost; MAX_ITEMS],
+    /// What walks read that went one by one, in order.
+    pub(crate) entries: Vec<u64>,
 }
 
 impl Default for BatchWalks {
@@ -160,6 +193,7 @@ impl Default for BatchWalks {
             to: [0; MAX_ITEMS],
             request: [0; MAX_ITEMS],
             costs: [WalkCost::default(); MAX_ITEMS],
+            entries: Vec::new(),
         }
     }
 }
@@ -193,6 +227,7 @@ impl Default for Batch {
         Self {
             simd: SimdLevel::detect(),
             most: MAX_ITEMS,
+            most_now: MAX_ITEMS,
             limit: MAX_ITEMS,
             reach: MAX_ITEMS,
             len: 0,
@@ -208,7 +243,7 @@ impl Default for Batch {
             next: [0; MAX_ITEMS],
             row: [0; MAX_ITEMS],
             marks: [0; MAX_ITEMS],
-            hit_units: [0; MAX_ITEMS],
+            array: [0; MAX_ITEMS],
             leaves: Vec::new(),
             lists: KeyLists {
                 items: [0; MAX_KEYS],
@@ -219,8 +254,11 @@ impl Default for Batch {
                 missed: [0; MAX_KEYS],
             },
             walks: BatchWalks::default(),
+            walks_by_lists: false,
             requests: CacheRequests::default(),
+            line_at: [0; MAX_ITEMS],
             tally: BatchTally::default(),
+            seen: SeenAccesses::default(),
         }
     }
 }

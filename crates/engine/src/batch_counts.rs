@@ -14,9 +14,7 @@ impl Engine {
     pub(crate) fn add_tally(&mut self, context: &AccessContext, tally: &mut BatchTally) {
         let mut sum = RowCost { hit_units: tally.hit_units, ..RowCost::default() };
         self.add_tlbs(context, tally, &mut sum);
-        if tally.walks != [0; SIDES * CLASSES] {
-            self.add_walks(context, tally, &mut sum);
-        }
+        self.add_walks(context, tally, &mut sum);
         if context.plan.has_data_caches {
             self.add_data(context, tally);
         }
@@ -68,59 +66,63 @@ impl Engine {
         }
     }
 
-    /// Short walks.
     fn add_walks(&mut self, context: &AccessContext, tally: &mut BatchTally, sum: &mut RowCost) {
         let plan = &*context.plan;
-        let order = &context.routing.walk_cache_stages;
+        sum.walk_units = tally.walk_units;
         for side in 0..SIDES {
             for class in 0..CLASSES {
-                let route = walk_cache_route(side, class);
-                let walks = tally.walks[route];
-                if walks == 0 {
-                    continue;
-                }
-                tally.walk_cache.begin(order, route, walks);
-                sum.walk_units = sum.walk_units.saturating_add(plan.base_units.saturating_mul(walks));
-                let mut stages = order.stages_of(route);
-                let mut asked = stages.next().map_or((0, 0), |stage| (stage, tally.walk_cache.at(stage, route)));
-                for stage in stages {
-                    let number = plan.guest_walk_caches[BASE][usize::from(asked.0)];
-                    let missed = tally.walk_cache.at(stage, route);
-                    let hits = asked.1 - missed;
-                    let (all_lookups, all_hits) = &mut self.counts.walk_caches[number][side];
-                    *all_lookups += asked.1;
-                    *all_hits += hits;
-                    let units = plan.walk_caches[number].hit_units.saturating_mul(hits);
-                    sum.walk_units = sum.walk_units.saturating_add(units);
-                    asked = (stage, missed);
-                }
+                self.add_walk_caches(context, tally, (side, class));
             }
             let references = tally.references[side];
             sum.walk_references += references;
             match plan.walks {
                 WalkPlan::Full => self.add_references(context, tally, side, sum),
                 WalkPlan::AlwaysAt(number) => {
-                    let units = plan.caches[number].hit_units.saturating_mul(references);
+                    let units = plan.reference_units(Some(number)).saturating_mul(references);
                     sum.walk_units = sum.walk_units.saturating_add(units);
                 }
                 WalkPlan::CountOnly => {}
             }
         }
+        sum.walk_units = sum.walk_units.saturating_sub(tally.walk_units_ahead);
     }
 
-    /// Short walks' references of a side, by what served them.
+    /// Lookups and hits of walks that asked the walk caches as lists.
+    fn add_walk_caches(&mut self, context: &AccessContext, tally: &mut BatchTally, (side, class): (usize, usize)) {
+        let order = &context.routing.walk_cache_stages;
+        let route = walk_cache_route(side, class);
+        if tally.walks[route] == 0 {
+            return;
+        }
+        tally.walk_cache.begin(order, route, tally.walks[route]);
+        let mut stages = order.stages_of(route);
+        let mut asked = stages.next().map_or((0, 0), |stage| (stage, tally.walk_cache.at(stage, route)));
+        for stage in stages {
+            let number = context.plan.guest_walk_caches[BASE][usize::from(asked.0)];
+            let missed = tally.walk_cache.at(stage, route);
+            let (all_lookups, all_hits) = &mut self.counts.walk_caches[number][side];
+            *all_lookups += asked.1;
+            *all_hits += asked.1 - missed;
+            asked = (stage, missed);
+        }
+    }
+
+    /// Walks' references of a side, by what served them.
     fn add_references(&mut self, context: &AccessContext, tally: &mut BatchTally, side: usize, sum: &mut RowCost) {
+        let plan = &*context.plan;
         let order = &context.routing.data_cache_stages;
         let route = WALKS_THROUGH_CACHES + side;
         tally.cache.begin(order, route, tally.references[side]);
-        let reached: Vec<u64> = order.stages_of(route).map(|stage| tally.cache.at(stage, route)).collect();
-        for (position, &units) in context.plan.walk_units.iter().enumerate() {
-            let served = reached[position] - reached.get(position + 1).copied().unwrap_or(0);
-            self.counts.walk_served[side][position] += served;
-            sum.walk_units = sum.walk_units.saturating_add(units.saturating_mul(served));
-            if position + 1 == reached.len() {
-                sum.walk_references_memory += served;
-            }
+        let mut stages = order.stages_of(route);
+        let mut reached = stages.next().map_or(0, |stage| tally.cache.at(stage, route));
+        for (position, count) in self.counts.walk_served[side].iter_mut().enumerate() {
+            let next = stages.next().map_or(0, |stage| tally.cache.at(stage, route));
+            let served = reached - next;
+            reached = next;
+            *count += served;
+            let server = plan.walk_route.get(position).copied();
+            sum.walk_units = sum.walk_units.saturating_add(plan.reference_units(server).saturating_mul(served));
+            sum.walk_references_memory += if server.is_none() { served } else { 0 };
         }
     }
 
@@ -132,7 +134,7 @@ impl Engine {
             let items: u64 = routes.clone().map(|route| tally.items[route]).sum();
             let accesses: u64 = routes.map(|route| tally.accesses[route]).sum();
             self.counts.data_served[kind][0] += accesses - items;
-            tally.cache.begin(order, kind, items - tally.served[kind] + tally.lines[kind]);
+            tally.cache.begin(order, kind, items + tally.lines[kind]);
             let mut stages = order.stages_of(kind);
             let mut reached = stages.next().map_or(0, |stage| tally.cache.at(stage, kind));
             for served in &mut self.counts.data_served[kind] {

@@ -19,10 +19,12 @@ pub(crate) struct BatchTally {
     pub(crate) hit_units: u64,
     /// By route through the walk caches: short walks.
     pub(crate) walks: [u64; SIDES * CLASSES],
-    /// By side: what they read.
+    /// By side: what all walks read.
     pub(crate) references: [u64; SIDES],
-    /// By kind: items that asked the data caches not in stages, and lines that asked them beside the items.
-    pub(crate) served: [u64; KINDS],
+    /// What all walks cost but for what they read; and what they cost less since their accesses were foreseen.
+    pub(crate) walk_units: u64,
+    pub(crate) walk_units_ahead: u64,
+    /// By kind: lines that asked the data caches beside the items.
     pub(crate) lines: [u64; KINDS],
 }
 

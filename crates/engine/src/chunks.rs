@@ -1,12 +1,13 @@
-//! What is known of each 2 MiB chunk of addresses: its tags (`tags.rs`), its frame, its walk.
+//! What is known of each 2 MiB chunk of addresses: whose it is, its tags (`tags.rs`), its frame, its walk.
 
-use crate::classes::{BASE, CLASSES, HUGE};
-use crate::context::AccessContext;
+use crate::classes::{BASE, HUGE};
+use crate::context::{AccessContext, KERNEL};
 use crate::fasthash::{FastMap, FastSet, MULTIPLIER};
 use crate::hardware::Hardware;
 use crate::pages::NONE;
-use crate::plan::MAX_WALK_STEPS;
+use crate::plan::{KERNEL_CHUNKS, MAX_WALK_STEPS};
 use crate::space::{physical, AddressSpace};
+use crate::tags::KERNEL_ID;
 use crate::{Detail, Setup};
 
 /// Fewest slots: a small program's chunks, in 1 KiB.
@@ -18,8 +19,8 @@ const MOST_SLOTS: usize = 1 << 21;
 /// Chunks next to each other have slots next to each other: one cache line of them.
 const NEIGHBOUR_BITS: u32 = 2;
 
-/// Bits of a chunk number: all addresses, above 20 bits.
-const CHUNK_BITS: u32 = 44;
+/// Bits of a chunk number.
+const CHUNK_BITS: u32 = KERNEL_CHUNKS.trailing_zeros() + 1;
 
 /// Numbers of runs; with the last one and a chunk of all ones a key would be [`FREE`].
 const RUNS: u64 = (1 << (64 - CHUNK_BITS)) - 1;
@@ -33,9 +34,11 @@ pub(crate) const SCATTERED: u64 = u64::MAX;
 pub(crate) struct KnownChunk {
     /// Physical address of the first byte, if the others follow it; else [`SCATTERED`].
     pub(crate) frame: u64,
-    /// First tags of the chunk: held by the space, by the space on this hardware thread; then those of the page that is
-    /// larger than a chunk, by either.
+    /// First tags of the chunk, as arrays name its pages: held by the running process's space, by that on this hardware
+    /// thread; then by the space whose pages they are, in either way.
     pub(crate) tags: [u32; 4],
+    /// Index of the space whose pages they are: the process's, or the kernel's.
+    pub(crate) owner: u32,
     /// The chunk's number in the space's `Pages`.
     pub(crate) pages: u32,
     /// Row of the huge page, once it has one.
@@ -63,8 +66,22 @@ pub(crate) struct ChunkSlot {
     key: u64,
     /// Number of the chunk.
     pub(crate) at: u32,
-    /// The class, plus [`CLASSES`] where pages may be locked.
+    /// The class; with [`MAY_BE_LOCKED`], [`MARKED_EARLY`].
     pub(crate) code: u8,
+}
+
+/// In a slot's code: pages of the chunk may be locked.
+pub(crate) const MAY_BE_LOCKED: u8 = 2;
+
+/// In a slot's code: its pages may be hit that were never walked for, so that each access marks them as touched.
+pub(crate) const MARKED_EARLY: u8 = 4;
+
+impl ChunkSlot {
+    /// The class of its pages.
+    #[inline(always)]
+    pub(crate) fn class(self) -> usize {
+        usize::from(self.code & 1)
+    }
 }
 
 /// The key of a free slot.
@@ -181,43 +198,50 @@ impl KnownChunks {
         self.chunks.push(known);
     }
 
-    /// Works out a chunk that is not known; all others may get other numbers if [`Self::is_full`]. The caller sees to it
-    /// that there is room for its tags.
+    /// Works out the chunk of an address, which is not known; all others may get other numbers if [`Self::is_full`]. The
+    /// caller sees to it that there is room for its tags.
     #[cold]
     #[inline(never)]
     pub(crate) fn learn(
         &mut self,
         setup: &Setup,
         hardware: &mut Hardware,
-        space: &mut AddressSpace,
+        spaces: &mut [AddressSpace],
         context: &AccessContext,
-        va: u64,
+        addr: u64,
     ) {
         let plan = &*context.plan;
+        let is_kernels = plan.is_global(addr);
+        let va = addr & plan.address_mask;
+        let owner = if is_kernels { KERNEL } else { context.space };
+        let owner_id = if is_kernels { KERNEL_ID } else { context.id };
+        let space = &mut spaces[owner];
         let class = space.class_at(va, &setup.os.pages, plan.leaf_shift[HUGE]);
         let chunk = va >> plan.chunk_shift;
-        let large = va >> plan.leaf_shift[HUGE] << plan.leaf_shift[HUGE] >> plan.chunk_shift;
-        let hw_holder = context.id * plan.hw_threads as u64 + context.hw as u64;
-        let mut tag = |on_hw: bool, chunk: u64| match on_hw {
-            false => hardware.tags.of_chunk(context.id, chunk),
-            true if plan.hw_tags => hardware.tags.of_chunk(hw_holder, chunk),
+        let mut tag = |id: u64, on_hw: bool| match on_hw {
+            false => hardware.tags.of_chunk(id, chunk),
+            true if plan.hw_tags => hardware.tags.of_chunk(id * plan.hw_threads as u64 + context.hw as u64, chunk),
             true => 0,
         };
-        let tags = [tag(false, chunk), tag(true, chunk), tag(false, large), tag(true, large)];
+        let tags = [(context.id, false), (context.id, true), (owner_id, false), (owner_id, true)]
+            .map(|(id, on_hw)| tag(id, on_hw));
         let start = chunk << plan.chunk_shift;
         let frame = if plan.chunk_is_contiguous(class) { physical(plan, space, start, class) } else { SCATTERED };
         let end = start + (1 << plan.chunk_shift);
         let has_locks = plan.tlbs.iter().any(|tlb| tlb.has_locks_in(start, end));
-        let code = (class + if has_locks { CLASSES } else { 0 }) as u8;
+        let code = class as u8
+            | if has_locks { MAY_BE_LOCKED } else { 0 }
+            | if va & plan.kernel_bit != 0 { MARKED_EARLY } else { 0 };
         let pages = if class == BASE { space.pages.chunk_at(va) as u32 } else { 0 };
-        let has_objects = setup.detail == Detail::Rows && space.has_object_in(start, end);
-        let known = KnownChunk { frame, tags, pages, huge_row: NONE, huge_is_touched: false, has_objects };
-        self.add(chunk, code, known);
+        let has_objects = setup.detail == Detail::Rows && !is_kernels && space.has_object_in(start, end);
+        let owner = owner as u32;
+        let known = KnownChunk { frame, tags, owner, pages, huge_row: NONE, huge_is_touched: false, has_objects };
+        self.add(plan.chunk_of(addr), code, known);
         if plan.walks_are_short {
             let tags = std::array::from_fn(|i| match plan.guest_walk_caches[class].get(i) {
                 Some(&number) => {
                     let low_bit = plan.walk_caches[number].low_bit;
-                    hardware.tags.of_chunk(context.id, va >> low_bit << low_bit >> plan.chunk_shift)
+                    hardware.tags.of_chunk(owner_id, va >> low_bit << low_bit >> plan.chunk_shift)
                 }
                 None => 0,
             });
@@ -239,8 +263,8 @@ mod tests {
 
     /// A chunk that is known by its frame.
     fn of_frame(frame: u64) -> KnownChunk {
-        let (tags, pages, huge_row) = ([0; 4], 0, NONE);
-        KnownChunk { frame, tags, pages, huge_row, huge_is_touched: false, has_objects: false }
+        let (tags, owner, pages, huge_row) = ([0; 4], 0, 0, NONE);
+        KnownChunk { frame, tags, owner, pages, huge_row, huge_is_touched: false, has_objects: false }
     }
 
     #[derive(Clone, Debug)]

@@ -234,8 +234,13 @@ impl Engine {
         let va = translated(self.plan.format, addr);
         let owner = if is_global(self.plan.format, addr) { KERNEL } else { space };
         let class = self.spaces[owner].pages.decided(va).unwrap_or(BASE);
-        let first = self.plan.routes[kind][class].levels.first().map(|level| (level.arrays[0], false));
-        self.count_repeats(kind, class, count, first);
+        let first = self.plan.routes[kind][class].levels.first().map(|level| level.arrays[0]);
+        self.counts.repeats[kind] += count;
+        if let Some(array) = first {
+            let counts = &mut self.counts.tlbs[array];
+            counts.repeat_lookups += count;
+            counts.hits[kind][class] += count;
+        }
         self.spaces[space].accesses[kind] += count;
         self.threads[thread].accesses += count;
         self.spaces[owner].pages.count(va, class);

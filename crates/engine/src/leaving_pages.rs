@@ -6,11 +6,11 @@
 //! window, before all that left earlier. In an array of sets it matters when another page comes into its set; the
 //! recorder says before that which pages were used since, in order.
 
-use lookaside_trace::{Block, Event, Kind};
+use lookaside_trace::{Block, Event};
 
 use crate::batch::Batch;
 use crate::chunks::SCATTERED;
-use crate::classes::{BASE_SHIFT, CLASSES, HUGE};
+use crate::classes::{BASE_SHIFT, HUGE};
 use crate::context::{AccessContext, KERNEL};
 use crate::data_cache::serve;
 use crate::engine::Engine;
@@ -29,11 +29,6 @@ pub(crate) fn is_of_windows(event: &Event) -> bool {
     matches!(event, Event::Leave { .. } | Event::Touch { .. })
 }
 
-/// Most items of a batch in which pages leave windows, and most lines of these: with what the items' walks may read
-/// they find room among a batch's requests.
-const MAX_WINDOW_ITEMS: usize = 128;
-const MAX_WINDOW_LINES: u32 = (MAX_KEYS - MAX_WINDOW_ITEMS * (crate::plan::MAX_WALK_STEPS + 1)) as u32;
-
 impl Engine {
     /// A block begins. Where pages leave windows each access brings one in.
     pub(crate) fn watch_windows(&mut self, block: &Block) {
@@ -43,18 +38,6 @@ impl Engine {
             && self.plan.format.address_bits() >= RECORDED_BITS;
         let are_watched = !entries_are_pages && block.is_windowed();
         self.windows.watch(are_watched, (block.process, block.thread));
-    }
-
-    /// An access was made: its page may have come into a window.
-    #[inline]
-    pub(crate) fn enter_window(&mut self, context: &AccessContext, addr: u64, kind: Kind) {
-        if self.windows.are_watched {
-            let page = WindowPage::new(&context.plan, context.space, addr);
-            let class = self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, context.plan.leaf_shift[HUGE]);
-            if let Some(entry) = first_entry(context, &page, class, kind as usize) {
-                self.windows.enter(entry);
-            }
-        }
     }
 
     /// Pages leave windows, or are touched there.
@@ -82,11 +65,14 @@ impl Engine {
         context: &AccessContext,
     ) -> &'a [(u32, Event)] {
         batch.leaves.clear();
-        batch.limit = batch.most;
+        batch.limit = batch.most_now;
+        // With what the items' walks may read the lines of pages that leave find room among the batch's requests.
+        let most_window_items = (MAX_KEYS / context.plan.most_requests / 2).max(1);
+        let most_window_lines = (MAX_KEYS - most_window_items * context.plan.most_requests) as u32;
         if leaves.is_empty() || batch.first_group == groups {
             return leaves;
         }
-        batch.limit = batch.most.min(batch.reach).min(MAX_WINDOW_ITEMS);
+        batch.limit = batch.most_now.min(batch.reach).min(most_window_items);
         let row_of = |batch: &Batch, item: usize| batch.first_of(item) as u32;
         let first = row_of(batch, 0);
         let (now, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.0 <= first));
@@ -99,7 +85,7 @@ impl Engine {
             }
             let Some(left) = LeavingPage::new(event, item as u16).filter(|_| item < end) else { break };
             lines += left.lines.count_ones();
-            if lines > MAX_WINDOW_LINES {
+            if lines > most_window_lines {
                 batch.limit = item;
                 break;
             }
@@ -123,7 +109,8 @@ impl Engine {
             let until = batch.leaves.get(at).map_or(len, |left| left.item.into());
             for item in entered..until {
                 let (kind, class) = kind_and_class(usize::from(batch.route[item]));
-                let page = WindowPage { owner: context.space, va: batch.addr[item] };
+                let owner = self.chunks.at(batch.at[item] as usize).owner as usize;
+                let page = WindowPage { owner, va: batch.addr[item] };
                 if let Some(entry) = first_entry(context, &page, class, kind) {
                     self.windows.enter(entry);
                 }
@@ -139,11 +126,11 @@ impl Engine {
     fn locate(&mut self, left: &mut LeavingPage, context: &AccessContext) {
         let plan = &*context.plan;
         let page = WindowPage::new(plan, context.space, left.addr);
-        let slot = self.chunks.find(page.va >> plan.chunk_shift);
-        let slot = slot.filter(|slot| page.owner == context.space && usize::from(slot.code) < CLASSES);
+        let slot = self.chunks.find(plan.chunk_of(left.addr));
+        let slot = slot.filter(|slot| self.chunks.at(slot.at as usize).owner as usize == page.owner);
         let known = slot.map(|slot| *self.chunks.at(slot.at as usize));
         let class = match slot {
-            Some(slot) => slot.code.into(),
+            Some(slot) => slot.class(),
             None => self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, plan.leaf_shift[HUGE]),
         };
         if plan.has_data_caches && left.lines != 0 {
@@ -169,7 +156,7 @@ impl Engine {
         left.key = match known.filter(|_| !layout.is_beyond_chunks(plan)) {
             Some(chunk) => TlbKey {
                 set: tlb.index.set_of(page.va >> layout.set_shift),
-                tag: layout.tag(chunk.tags[usize::from(tlb.hw_tag)], page.va),
+                tag: layout.tag(chunk.tags[usize::from(tlb.hw_tag) + 2 * usize::from(tlb.global)], page.va),
                 bit: layout.bit(page.va),
             },
             None => {
@@ -178,11 +165,6 @@ impl Engine {
             }
         };
         left.slot = Some(context.routing.tlbs[entry.array]);
-        // What no stage asks is not changed by a batch's items.
-        if !context.routing.tlb.asks[entry.array] {
-            left.move_entry(&mut self.hardware);
-            left.slot = None;
-        }
     }
 
     /// Accesses to lines of a page, whose translation is known.

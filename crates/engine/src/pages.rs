@@ -176,8 +176,8 @@ impl PageStates {
         }
     }
 
-    /// Is the base page at `va` touched?
-    #[inline]
+    /// Is the page of this class at `va` touched?
+    #[cfg(test)]
     pub(crate) fn is_touched(&self, va: u64, class: usize) -> bool {
         if class == BASE {
             let (word, bit) = bit_of(va);

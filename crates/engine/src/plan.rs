@@ -7,7 +7,12 @@ use crate::assoc::ArrayShape;
 use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE, KINDS};
 use crate::directories::Directories;
 use crate::os::PhysicalMemory;
+use crate::row_groups::AlikeRule;
 use crate::set_index::SetIndex;
+
+/// In the number of a chunk: it is the kernel's. Above those of all translated addresses: of at most 57 bits, in chunks of
+/// 64 KiB and more.
+pub(crate) const KERNEL_CHUNKS: u64 = 1 << 43;
 
 /// Most guest levels, and most guest walk caches, of a walk that is short.
 pub(crate) const MAX_WALK_STEPS: usize = 6;
@@ -17,6 +22,8 @@ pub(crate) const MAX_WALK_STEPS: usize = 6;
 pub(crate) struct EnginePlan {
     pub(crate) format: TableFormat,
     pub(crate) address_mask: u64,
+    /// [`KERNEL_CHUNKS`], where the kernel half is told by an untranslated bit; else 0.
+    pub(crate) kernel_chunks: u64,
     /// Translated bit that every kernel-half address has, where the kernel half is told by an untranslated one.
     pub(crate) kernel_bit: u64,
     /// log2 bytes of the guest leaf of each class.
@@ -32,14 +39,12 @@ pub(crate) struct EnginePlan {
     pub(crate) routes: [[Route; CLASSES]; KINDS],
     /// log2 bytes of a chunk: see `tags.rs`.
     pub(crate) chunk_shift: u32,
-    /// Addresses below are the process's own, and translated as they are.
-    pub(crate) user_end: u64,
-    /// Pages may be hit that were never walked for: some entries cover several pages, or are locked.
-    pub(crate) marks_early: bool,
-    /// Accesses of one kind to one address range of `2^alike_shift` bytes, one after the other, are alike.
-    pub(crate) alike_shift: u32,
-    /// Walks go through one stage and few walk caches, each of a level of its own.
+    /// Accesses, one after the other, that go through the hardware as one.
+    pub(crate) alike: AlikeRule,
+    /// Walks go through one stage and few walk caches, each of a level of its own, and leave the TLBs as they are.
     pub(crate) walks_are_short: bool,
+    /// Most lines that an access asks the data caches for: its own, and what its walk reads.
+    pub(crate) most_requests: usize,
     /// Some array's pages are held apart by hardware thread.
     pub(crate) hw_tags: bool,
     /// The kernel half is told by the translated address.
@@ -57,15 +62,11 @@ pub(crate) struct EnginePlan {
     pub(crate) cache_order: Vec<usize>,
     /// Accesses of some kind ask data caches.
     pub(crate) has_data_caches: bool,
-    /// Stores ask a cache that they do not fill.
-    pub(crate) stores_pass: bool,
     /// Data caches that a walk asks, in order.
     pub(crate) walk_route: Vec<usize>,
     pub(crate) walks: WalkPlan,
     pub(crate) memory_units: u64,
     pub(crate) walk_memory_units: u64,
-    /// By position in the walk's route: what a reference served there costs; the last is memory.
-    pub(crate) walk_units: Vec<u64>,
     /// What a line of an ascending walk costs at most: from a cache after the first, from memory.
     pub(crate) stream_units: Option<(u64, u64)>,
     /// By kind and position in its route: see [`EnginePlan::stall_units`], without a stream and with one.
@@ -187,6 +188,13 @@ impl EnginePlan {
         } else {
             addr >> 63 != 0
         }
+    }
+
+    /// Number of the chunk of an address, by which it is known: that of the translated address, and whose half it is in.
+    #[inline(always)]
+    pub(crate) fn chunk_of(&self, addr: u64) -> u64 {
+        (addr & self.address_mask) >> self.chunk_shift
+            | addr >> (63 - KERNEL_CHUNKS.trailing_zeros()) & self.kernel_chunks
     }
 
     /// What an access of a kind that was served at a position of its route waits for beyond a hit in the first cache.

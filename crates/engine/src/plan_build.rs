@@ -1,15 +1,17 @@
 //! Makes an [`EnginePlan`] from a setup: checks it, and makes every choice that does not change during the run.
 
 use lookaside_machine::{FilledBy, Machine, PageSize, Serves, Stage, TableLevel, Tag};
+use lookaside_trace::Kind;
 
 use crate::assoc::ArrayShape;
-use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE};
+use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE, KINDS};
 use crate::directories::Directories;
 use crate::os::{to_units, PhysicalMemory};
 use crate::plan::{
-    CachePlan, EnginePlan, FillRule, HostPlan, Route, RouteLevel, TlbPlan, WalkCachePlan, MAX_WALK_STEPS,
+    CachePlan, EnginePlan, FillRule, HostPlan, Route, RouteLevel, TlbPlan, WalkCachePlan, KERNEL_CHUNKS, MAX_WALK_STEPS,
 };
 use crate::plan_check::{frames, huge_page, locks, walk_plan};
+use crate::row_groups::AlikeRule;
 use crate::set_index::SetIndex;
 use crate::{Setup, SetupError};
 
@@ -82,10 +84,13 @@ impl EnginePlan {
         let data_route = [Serves::Load, Serves::Store, Serves::Fetch].map(serving);
         let stream_units = machine.stream.map(|stream| (to_units(stream.cache_cycles), to_units(stream.memory_cycles)));
         let memory_units = to_units(machine.memory.cycles);
+        let directories = Directories::new(machine, &guest_levels, leaf_at, in_parts);
+        let host_levels = host.as_ref().map_or(0, |host: &HostPlan| host.levels.len());
         let stalls = data_route.each_ref().map(|route| stalls(route, &caches, memory_units, stream_units));
         Ok(Self {
             format,
             address_mask: (1 << format.address_bits()) - 1,
+            kernel_chunks: if narrow { 0 } else { KERNEL_CHUNKS },
             kernel_bit: if narrow { 0 } else { 1 << (format.address_bits() - 1) },
             leaf_shift: [base.shift(), huge.shift()],
             leaf_at,
@@ -93,24 +98,20 @@ impl EnginePlan {
             guest_fills,
             guest_memory: PhysicalMemory::guest(&machine.page_table, setup.os.frames, setup.seed),
             chunk_shift,
-            user_end: if narrow { crate::os::NARROW_KERNEL_START } else { 1 << (format.address_bits() - 1) },
-            marks_early: tlbs.iter().any(|tlb| tlb.coalesce_shift > 0 || !tlb.locks.is_empty()),
-            alike_shift: caches.iter().fold(BASE_SHIFT, |shift, cache| shift.min(cache.line_shift)),
-            // Walks over lines are followed item by item.
-            walks_are_short: machine.stream.is_none()
-                && host.is_none()
+            alike: alike(&routes, &caches, &data_route),
+            most_requests: 1 + guest_levels.len() * (1 + host_levels) + host_levels,
+            walks_are_short: host.is_none()
+                && !directories.are_held()
                 && guest.len() <= MAX_WALK_STEPS
                 && guest_levels.len() <= MAX_WALK_STEPS
                 && guest.windows(2).all(|pair| walk_caches[pair[0]].table_level < walk_caches[pair[1]].table_level),
             hw_tags: tlbs.iter().any(|tlb| tlb.hw_tag),
             narrow,
-            directories: Directories::new(machine, &guest_levels, leaf_at, in_parts),
+            directories,
             walk_caches,
             has_data_caches: !caches.is_empty(),
-            stores_pass: serving(Serves::Store).iter().any(|&i| !caches[i].write_allocate),
             cache_order: ascending.clone(),
             data_route,
-            walk_units: walk_route.iter().map(|&i| caches[i].hit_units).chain([walk_memory_units]).collect(),
             walk_route,
             stream_units,
             stalls,
@@ -129,6 +130,17 @@ impl EnginePlan {
             tlbs,
             routes,
         })
+    }
+}
+
+/// Accesses of one kind to one page, and line where data caches are asked: after the first the others find both. But
+/// where there is no TLB each of them walks, and where stores do not fill a cache each of them asks the next.
+fn alike(routes: &[[Route; CLASSES]; KINDS], caches: &[CachePlan], data_route: &[Vec<usize>; KINDS]) -> AlikeRule {
+    let passes =
+        |kind: usize| kind == Kind::Store as usize && data_route[kind].iter().any(|&i| !caches[i].write_allocate);
+    AlikeRule {
+        shift: caches.iter().fold(BASE_SHIFT, |shift, cache| shift.min(cache.line_shift)),
+        apart: std::array::from_fn(|kind| passes(kind) || routes[kind].iter().any(|route| route.levels.is_empty())),
     }
 }
 

@@ -19,8 +19,9 @@ impl Engine {
     /// Sees to it that so many accesses find free tags.
     pub(crate) fn make_room_for_tags(&mut self, accesses: usize) {
         let plan = &self.plan;
-        let of_walks = 2 * (plan.walk_caches.len() + plan.directories.arrays.len());
-        let tags_per_access = plan.tlbs.len() + of_walks + TAGS_PER_CHUNK as usize;
+        let of_walks = plan.walk_caches.len() + plan.directories.arrays.len();
+        let beyond_chunks = plan.tlbs.len();
+        let tags_per_access = TAGS_PER_CHUNK as usize + of_walks + beyond_chunks;
         let wanted = (accesses * tags_per_access) as u32;
         if self.hardware.tags.room() >= wanted {
             return;

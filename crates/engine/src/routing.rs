@@ -1,9 +1,7 @@
 //! Which TLB, walk-cache and data-cache instances a hardware thread's accesses go through, worked out once.
 
-use lookaside_trace::Kind;
-
 use crate::classes::{BASE, CLASSES, HUGE, KINDS, SIDES};
-use crate::plan::{EnginePlan, Route, RouteLevel};
+use crate::plan::{EnginePlan, RouteLevel, WalkPlan};
 use crate::set_index::SetIndex;
 use crate::stages::{StageOrder, MAX_ROUTES, SAME_PAGE};
 use crate::tlb::TagLayout;
@@ -15,7 +13,7 @@ pub(crate) struct Routing {
     pub(crate) tlbs: Vec<usize>,
     pub(crate) walk_caches: Vec<usize>,
     pub(crate) caches: Vec<usize>,
-    /// The batch path through the TLBs. Routes: [`tlb_route`].
+    /// Through the TLBs. Routes: [`tlb_route`].
     pub(crate) tlb: TlbStages,
     /// Through the walk caches, where walks are short. Routes: [`walk_cache_route`].
     pub(crate) walk_cache_stages: StageOrder,
@@ -27,25 +25,17 @@ pub(crate) struct Routing {
     pub(crate) walk_route: Vec<usize>,
 }
 
-/// No route: accesses that take the scalar path.
-pub(crate) const OFF: u8 = u8::MAX;
-
-/// Added to a route without any level: accesses of one page after the other are not alike, since each of them walks.
-pub(crate) const NO_LEVELS: u8 = 0x40;
-
 /// The TLB as stages.
 #[derive(Debug)]
 pub(crate) struct TlbStages {
     pub(crate) order: StageOrder,
     pub(crate) stages: Vec<TlbStage>,
-    /// By array: does some stage ask it?
-    pub(crate) asks: Vec<bool>,
-    /// By kind and a chunk's `code`, in steps of four: the route, maybe with [`NO_LEVELS`], or [`OFF`].
-    pub(crate) route_of: [u8; 16],
     /// By route: [`SAME_PAGE`] where the first stage is one array, else 0.
     pub(crate) again: [u8; MAX_ROUTES],
     /// The first stage that has entries of several pages; the number of stages if none has.
     pub(crate) first_coalescing: u8,
+    /// The first stage that walks change: from here on one item walks before the next one asks.
+    pub(crate) first_in_turn: u8,
 }
 
 /// One array; or arrays of one level that some accesses ask together.
@@ -53,7 +43,8 @@ pub(crate) struct TlbStages {
 pub(crate) struct TlbStage {
     /// By route: the arrays asked, in order.
     pub(crate) arrays: [Vec<WayArray>; MAX_ROUTES],
-    /// The one array that all its routes ask, if it is one: by class (both alike if only one comes here).
+    /// The one array that all its routes ask for lists of keys, if it is one and can be: by class (both alike if only
+    /// one comes here).
     pub(crate) only: Option<[WayArray; CLASSES]>,
 }
 
@@ -75,9 +66,16 @@ pub(crate) struct WayArray {
     pub(crate) layout: TagLayout,
     /// Which of a chunk's tags it goes by: see [`crate::chunks::KnownChunk::tags`].
     pub(crate) name: usize,
+    /// Its pages are larger than chunks, whose tags are no names for them.
+    pub(crate) is_beyond_chunks: bool,
+    /// log2 bytes of its pages.
+    pub(crate) page_shift: u32,
     pub(crate) coalesces: bool,
     /// Its entries are pages, without more ado.
     pub(crate) holds_pages: bool,
+    /// The pages of an entry have one distance to their frames, whichever they are.
+    pub(crate) keeps_distance: bool,
+    pub(crate) has_locks: bool,
     pub(crate) hit_units: u64,
 }
 
@@ -138,13 +136,9 @@ fn walk_cache_stages(plan: &EnginePlan) -> StageOrder {
 
 impl TlbStages {
     fn new(plan: &EnginePlan, tlbs: &[usize]) -> Self {
-        let is_short: [bool; MAX_ROUTES] = std::array::from_fn(|route| {
-            let (kind, class) = kind_and_class(route);
-            kind < KINDS && is_short(plan, kind, &plan.routes[kind][class])
-        });
         let mut numbers: Vec<u32> = Vec::new();
         let mut members: Vec<(u32, usize, &RouteLevel)> = Vec::new();
-        for route in (0..MAX_ROUTES).filter(|&route| is_short[route]) {
+        for route in 0..KINDS * CLASSES {
             let (kind, class) = kind_and_class(route);
             for level in &plan.routes[kind][class].levels {
                 numbers.push(level.level);
@@ -182,7 +176,8 @@ impl TlbStages {
                 let mut arrays: [Vec<WayArray>; MAX_ROUTES] = Default::default();
                 stage.iter().for_each(|&(route, level)| arrays[route] = array(level));
                 let is_one = arrays.iter().flatten().all(|array| array.slot == arrays[stage[0].0][0].slot)
-                    && arrays.iter().all(|arrays| arrays.len() <= 1);
+                    && arrays.iter().all(|arrays| arrays.len() <= 1)
+                    && arrays.iter().flatten().all(|array| array.keeps_distance && !array.is_beyond_chunks);
                 let of_class = |class: usize| {
                     let mut of = (class..MAX_ROUTES).step_by(CLASSES).chain(0..MAX_ROUTES);
                     of.find_map(|route| arrays[route].first().cloned())
@@ -193,43 +188,22 @@ impl TlbStages {
             .collect();
         let order = StageOrder::new(&routes, stages.len());
         let is_one = |route: usize| stages.get(usize::from(order.first[route])).is_some_and(|s| s.only.is_some());
-        let coalesces = |stage: &TlbStage| stage.arrays.iter().flatten().any(|array| array.coalesces);
-        let mut asks = vec![false; plan.tlbs.len()];
-        stages.iter().flat_map(|stage| stage.arrays.iter().flatten()).for_each(|array| asks[array.array] = true);
+        let first_with = |is_such: fn(&EnginePlan, &WayArray) -> bool| {
+            let has_such = |stage: &TlbStage| stage.arrays.iter().flatten().any(|array| is_such(plan, array));
+            stages.iter().position(has_such).unwrap_or(stages.len()) as u8
+        };
         Self {
-            asks,
             again: std::array::from_fn(|route| if is_one(route) { SAME_PAGE } else { 0 }),
+            first_coalescing: first_with(|_, array| array.coalesces),
+            first_in_turn: if plan.walks == WalkPlan::CountOnly {
+                order.end()
+            } else {
+                first_with(|plan, array| plan.directories.arrays.contains(&array.array))
+            },
             order,
-            // Codes beyond the classes are of chunks with locks.
-            route_of: std::array::from_fn(|i| {
-                let route = tlb_route(i / 4, i % 4);
-                match is_short.get(route) {
-                    Some(true) if i % 4 < CLASSES && routes[route].is_empty() => route as u8 | NO_LEVELS,
-                    Some(true) if i % 4 < CLASSES => route as u8,
-                    _ => OFF,
-                }
-            }),
-            first_coalescing: stages.iter().position(coalesces).unwrap_or(stages.len()) as u8,
             stages,
         }
     }
-}
-
-/// Can accesses of a route be asked for in stages? Not if blocks keep no common distance to their frames, nor if a walk
-/// changes what the next access finds in the TLB.
-fn is_short(plan: &EnginePlan, kind: usize, route: &Route) -> bool {
-    // Of stores to one line, one after the other, only the first is asked for: the others would miss a cache that it
-    // has not filled.
-    if plan.directories.are_held() || kind == Kind::Store as usize && plan.stores_pass {
-        return false;
-    }
-    let in_runs = |array: usize| {
-        let tlb = &plan.tlbs[array];
-        tlb.coalesce_shift == 0 || plan.blocks_keep_distance(tlb)
-    };
-    // A known chunk names one page that is larger than a chunk.
-    let named = |shift: u32| shift <= plan.chunk_shift || shift == plan.leaf_shift[HUGE];
-    route.levels.iter().all(|l| named(l.shift) && l.arrays.iter().all(|&array| in_runs(array)))
 }
 
 fn way_array(plan: &EnginePlan, tlbs: &[usize], number: usize, shift: u32) -> WayArray {
@@ -239,10 +213,14 @@ fn way_array(plan: &EnginePlan, tlbs: &[usize], number: usize, shift: u32) -> Wa
         array: number,
         slot: tlbs[number],
         index: tlb.index.clone(),
-        name: usize::from(tlb.hw_tag) + 2 * usize::from(layout.is_beyond_chunks(plan)),
+        name: usize::from(tlb.hw_tag) + 2 * usize::from(tlb.global),
+        is_beyond_chunks: layout.is_beyond_chunks(plan),
+        page_shift: shift,
         layout,
         coalesces: tlb.coalesces(shift),
         holds_pages: tlb.coalesce_shift == 0,
+        keeps_distance: tlb.coalesce_shift == 0 || plan.blocks_keep_distance(tlb),
+        has_locks: !tlb.locks.is_empty(),
         hit_units: tlb.hit_units,
     }
 }

@@ -1,4 +1,4 @@
-//! Puts a block of a trace through the model: its accesses in batches where possible, its events between them.
+//! Puts a block of a trace through the model: its accesses in batches (`access.rs`), its events between them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,30 +6,28 @@ use std::sync::Arc;
 use lookaside_machine::SwitchAction;
 use lookaside_trace::{Block, Event};
 
-use crate::context::{Access, AccessContext};
+use crate::context::AccessContext;
 use crate::leaving_pages::is_of_windows;
 use crate::routing::Routing;
 use crate::tags::KERNEL_ID;
-use crate::trace_hook::{AccessTracer, CallbackTracer, NoTracer};
+use crate::trace_hook::SeenPart;
 use crate::{AccessResult, Detail, Engine};
 
-/// So few accesses are made one by one: to set a batch up takes longer. Of 4 and 16 neither was seen to be the faster.
-const FEW: usize = 4;
 /// Accesses after which the engine checks whether tags run out.
 const ACCESSES_PER_TAG_CHECK: usize = 4096;
 
 impl Engine {
     /// Runs a block.
     pub fn run(&mut self, block: &Block) {
-        self.run_with(block, &mut NoTracer);
+        self.run_with(block, SeenPart::Nothing, &mut |_| {});
     }
 
     /// Runs a block and shows what each recorded access did.
     pub fn run_traced(&mut self, block: &Block, see: &mut impl FnMut(AccessResult)) {
-        self.run_with(block, &mut CallbackTracer::new(see));
+        self.run_with(block, SeenPart::All, see);
     }
 
-    pub(crate) fn run_with<T: AccessTracer>(&mut self, block: &Block, tracer: &mut T) {
+    pub(crate) fn run_with(&mut self, block: &Block, seen: SeenPart, see: &mut impl FnMut(AccessResult)) {
         let space = self.space(block.process);
         let thread = self.thread(block.process, block.thread);
         let len = block.addr.len().min(block.kind.len());
@@ -41,7 +39,10 @@ impl Engine {
             let leaves = events.iter().take_while(|(_, event)| is_of_windows(event)).count();
             let (leaves, others) = events.split_at(leaves);
             let to = others.first().map_or(len, |(position, _)| (*position as usize).clamp(from, len));
-            self.accesses(block, from..to, leaves, (space, thread), tracer);
+            self.accesses(block, from..to, leaves, (space, thread), seen);
+            if seen != SeenPart::Nothing {
+                self.batch.iter_mut().flat_map(|batch| batch.seen.results.drain(..)).for_each(&mut *see);
+            }
             from = to;
             let Some(((_, event), rest)) = others.split_first() else { break };
             self.apply_event(event, space, thread);
@@ -51,13 +52,13 @@ impl Engine {
     }
 
     /// Accesses, with the pages that leave a window in between.
-    fn accesses<T: AccessTracer>(
+    fn accesses(
         &mut self,
         block: &Block,
         range: Range<usize>,
         mut leaves: &[(u32, Event)],
         (space, thread): (usize, usize),
-        tracer: &mut T,
+        seen: SeenPart,
     ) {
         if range.is_empty() && leaves.is_empty() {
             return;
@@ -68,33 +69,13 @@ impl Engine {
             let within;
             (within, leaves) = leaves.split_at(leaves.partition_point(|leave| (leave.0 as usize) < part.end));
             self.make_room_for_tags(part.len() + within.len());
-            match (T::ENABLED || part.len() <= FEW, self.setup.detail) {
-                (false, Detail::Totals) => self.accesses_in_batches::<false>(block, part, within, &context),
-                (false, Detail::Rows) => self.accesses_in_batches::<true>(block, part, within, &context),
-                (true, Detail::Totals) => self.accesses_one_by_one::<false, T>(block, part, within, &context, tracer),
-                (true, Detail::Rows) => self.accesses_one_by_one::<true, T>(block, part, within, &context, tracer),
+            match self.setup.detail {
+                Detail::Totals => self.make_accesses::<false>(block, part, within, &context, seen),
+                Detail::Rows => self.make_accesses::<true>(block, part, within, &context, seen),
             }
         }
         self.make_room_for_tags(leaves.len());
         self.apply_leaves(leaves, &context);
-    }
-
-    /// Accesses one after the other, each shown to the tracer if there is one.
-    fn accesses_one_by_one<const ROWS: bool, T: AccessTracer>(
-        &mut self,
-        block: &Block,
-        range: Range<usize>,
-        mut leaves: &[(u32, Event)],
-        context: &AccessContext,
-        tracer: &mut T,
-    ) {
-        for i in range {
-            let before;
-            (before, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.0 as usize <= i));
-            self.apply_leaves(before, context);
-            self.access::<ROWS, T>(context, Access::of(block, i), tracer);
-            self.enter_window(context, block.addr[i], block.kind[i]);
-        }
     }
 
     /// A run of accesses begins: maybe a context switch.

@@ -114,6 +114,17 @@ impl StageOrder {
         }
     }
 
+    /// The stage after this one on a route.
+    pub(crate) fn after(&self, stage: u8, route: usize) -> u8 {
+        self.after[usize::from(stage)][route]
+    }
+
+    /// Sends one item on that a stage missed.
+    pub(crate) fn advance_one(&self, stage: u8, route: usize, next: &mut u8, arrivals: &mut StageArrivals) {
+        *next = self.after(stage, route);
+        arrivals.0[usize::from(*next)][route] += 1;
+    }
+
     /// The items that are at a stage, in order: how many.
     #[inline]
     pub(crate) fn items_at(&self, simd: SimdLevel, stage: u8, next: &[u8], list: &mut [u16]) -> usize {

@@ -113,11 +113,12 @@ impl Engine {
         let hits: u128 = hits.map(|(cache, sides)| product(sides[side].1, cache.hit_units)).sum();
         let references = match self.plan.walks {
             WalkPlan::AlwaysAt(number) => {
-                product(self.counts.tables[side].iter().sum(), self.plan.caches[number].hit_units)
+                product(self.counts.tables[side].iter().sum(), self.plan.reference_units(Some(number)))
             }
             _ => {
-                let served = self.counts.walk_served[side].iter().zip(&self.plan.walk_units);
-                served.map(|(&count, &units)| product(count, units)).sum()
+                let server = |position: usize| self.plan.walk_route.get(position).copied();
+                let served = self.counts.walk_served[side].iter().enumerate();
+                served.map(|(position, &count)| product(count, self.plan.reference_units(server(position)))).sum()
             }
         };
         base + hits + references - self.counts.walk_units_ahead[side]

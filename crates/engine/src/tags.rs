@@ -171,7 +171,7 @@ cycles = 100.0
     #[test]
     fn too_few_tags_for_what_is_held_empty_the_tlbs() {
         let chunks: Vec<u64> = (0..400).map(|i| i % 20).collect();
-        let mut engine = engine(145, false);
+        let mut engine = engine(135, false);
         blocks(&chunks).for_each(|block| engine.run(&block));
         let outcome = engine.outcome();
         assert_eq!(outcome.data.accesses, 400);

@@ -34,59 +34,34 @@ pub struct Reference {
     pub server: Option<usize>,
 }
 
-/// Sees what accesses do; [`NoTracer`] costs nothing.
-pub(crate) trait AccessTracer {
-    /// Whether it sees anything.
-    const ENABLED: bool;
-    /// A walk reference of the access under way.
-    fn reference(&mut self, reference: Reference);
-    /// The access is done; its references came before.
-    fn access(&mut self, result: AccessResult);
+/// What of the accesses is to be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SeenPart {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// What each did, but for the references of its walk.
+    Waits,
+    /// All.
+    All,
 }
 
-/// Sees nothing.
-pub(crate) struct NoTracer;
-
-impl AccessTracer for NoTracer {
-    const ENABLED: bool = false;
-    fn reference(&mut self, _: Reference) {}
-    fn access(&mut self, _: AccessResult) {}
+/// What is seen of accesses, each of which is then a batch by itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SeenAccesses {
+    pub(crate) part: SeenPart,
+    /// References of the walk under way.
+    pub(crate) references: Vec<Reference>,
+    /// The access under way.
+    pub(crate) locked: bool,
+    pub(crate) streamed: bool,
+    /// Those that are done.
+    pub(crate) results: Vec<AccessResult>,
 }
 
-/// Hands each access to a function, without its references.
-pub(crate) struct WaitTracer<'a, F>(pub(crate) &'a mut F);
-
-impl<F: FnMut(AccessResult)> AccessTracer for WaitTracer<'_, F> {
-    const ENABLED: bool = true;
-
-    fn reference(&mut self, _: Reference) {}
-
-    fn access(&mut self, result: AccessResult) {
-        (self.0)(result);
-    }
-}
-
-/// Hands each access to a function.
-pub(crate) struct CallbackTracer<'a, F> {
-    see: &'a mut F,
-    references: Vec<Reference>,
-}
-
-impl<'a, F: FnMut(AccessResult)> CallbackTracer<'a, F> {
-    pub(crate) fn new(see: &'a mut F) -> Self {
-        Self { see, references: Vec::new() }
-    }
-}
-
-impl<F: FnMut(AccessResult)> AccessTracer for CallbackTracer<'_, F> {
-    const ENABLED: bool = true;
-
-    fn reference(&mut self, reference: Reference) {
-        self.references.push(reference);
-    }
-
-    fn access(&mut self, result: AccessResult) {
-        let references = std::mem::take(&mut self.references);
-        (self.see)(AccessResult { references, ..result });
+impl SeenAccesses {
+    /// Is each access seen?
+    pub(crate) fn is_any(&self) -> bool {
+        self.part != SeenPart::Nothing
     }
 }

@@ -1,93 +1,53 @@
 //! The page walk: which entries are read, what serves each, what it costs (`SEMANTICS.md` §6).
 
 use lookaside_machine::Stage;
-use lookaside_trace::Kind;
 
-use crate::context::{WalkCost, WalkRequest};
+use crate::context::WalkRequest;
 use crate::counts::EngineCounts;
-use crate::data_cache::serve;
 use crate::directory_walk::{fill_directory, look_up_directory};
 use crate::hardware::Hardware;
 use crate::os::{entry_prefix, HOST_SPACE};
 use crate::plan::{EnginePlan, HostPlan, WalkPlan};
 use crate::table_memo::TableMemo;
-use crate::trace_hook::{AccessTracer, Reference};
+use crate::trace_hook::Reference;
+use crate::walk_cost::WalkCost;
 
 /// One walk under way.
-pub(crate) struct PageWalker<'a, T> {
+pub(crate) struct PageWalker<'a> {
     plan: &'a EnginePlan,
     hardware: &'a mut Hardware,
     tables: &'a mut TableMemo,
     counts: &'a mut EngineCounts,
-    tracer: &'a mut T,
+    /// Where the addresses of entries go that are to be asked for; and what is seen of them.
+    entries: (&'a mut Vec<u64>, Option<&'a mut Vec<Reference>>),
     request: WalkRequest<'a>,
     walk: WalkCost,
 }
 
-/// Walks for one access that missed every TLB level.
-pub(crate) fn walk<T: AccessTracer>(
-    plan: &EnginePlan,
-    hardware: &mut Hardware,
-    tables: &mut TableMemo,
-    counts: &mut EngineCounts,
-    tracer: &mut T,
-    request: WalkRequest<'_>,
-) -> WalkCost {
-    if plan.walks == WalkPlan::CountOnly {
-        return WalkCost::default();
+impl<'a> PageWalker<'a> {
+    pub(crate) fn new(
+        plan: &'a EnginePlan,
+        hardware: &'a mut Hardware,
+        tables: &'a mut TableMemo,
+        counts: &'a mut EngineCounts,
+        entries: (&'a mut Vec<u64>, Option<&'a mut Vec<Reference>>),
+        request: WalkRequest<'a>,
+    ) -> Self {
+        Self { plan, hardware, tables, counts, entries, request, walk: WalkCost::default() }
     }
-    let walk = WalkCost { units: plan.base_units, ..WalkCost::default() };
-    let mut walker = PageWalker { plan, hardware, tables, counts, tracer, request, walk };
-    walker.guest();
-    walker.walk
-}
 
-/// Translates a guest-physical address for someone who reads it by no page of the guest: where it lies, and the units
-/// that the host's walk takes.
-pub(crate) fn translate_guest<T: AccessTracer>(
-    plan: &EnginePlan,
-    hardware: &mut Hardware,
-    tables: &mut TableMemo,
-    counts: &mut EngineCounts,
-    tracer: &mut T,
-    request: WalkRequest<'_>,
-    guest: u64,
-) -> (u64, u64) {
-    let Some(host) = &plan.host else { return (guest, 0) };
-    let mut walker = PageWalker { plan, hardware, tables, counts, tracer, request, walk: WalkCost::default() };
-    let physical = walker.host(host, guest);
-    (physical, walker.walk.units)
-}
-
-impl<T: AccessTracer> PageWalker<'_, T> {
-    fn guest(&mut self) {
+    /// Walks for an access that no TLB had: what that read, and what it cost but for this.
+    pub(crate) fn guest(mut self) -> WalkCost {
         let plan = self.plan;
+        self.walk.begin(plan);
         let WalkRequest { va, id, space, class, .. } = self.request;
-        let mut at = plan.guest_levels.len();
-        if look_up_directory(plan, self.hardware, self.counts, &self.request) {
-            at = plan.directories.position;
-        } else {
-            for &number in &plan.guest_walk_caches[class] {
-                let cache = &plan.walk_caches[number];
-                let prefix = va >> cache.low_bit;
-                let tag = self.hardware.tags.of_chunk(id, prefix << cache.low_bit >> plan.chunk_shift);
-                if self.look_up_walk_cache(number, prefix, tag.into()) {
-                    at = cache.above;
-                    break;
-                }
-            }
-        }
+        let at = self.begins_at();
         for position in (plan.leaf_at[class]..at).rev() {
             let level = &plan.guest_levels[position];
             let entry = self.tables.entry(&plan.guest_memory, space, level, va, Stage::Guest, self.counts);
             self.counts.tables[self.request.side][position] += 1;
-            match &plan.host {
-                None => self.reference(entry, level.level, Stage::Guest),
-                Some(host) => {
-                    let physical = self.host(host, entry);
-                    self.reference(physical, level.level, Stage::Guest);
-                }
-            }
+            let physical = plan.host.as_ref().map_or(entry, |host| self.host(host, entry));
+            self.reference(physical, level.level, Stage::Guest);
             fill_directory(plan, self.hardware, self.counts, &self.request, position);
             if position > plan.leaf_at[class] {
                 for &number in &plan.guest_fills[position] {
@@ -102,6 +62,32 @@ impl<T: AccessTracer> PageWalker<'_, T> {
         if let Some(host) = &plan.host {
             self.host(host, plan.guest_memory.data_address(space, va, plan.leaf_shift[class]));
         }
+        self.walk
+    }
+
+    /// Translates a guest-physical address for someone who reads it by no page of the guest: where it lies, and what the
+    /// host's walk read and cost but for this.
+    pub(crate) fn guest_address(mut self, guest: u64) -> (u64, WalkCost) {
+        let physical = self.plan.host.as_ref().map_or(guest, |host| self.host(host, guest));
+        (physical, self.walk)
+    }
+
+    /// The position that the guest's walk reads below.
+    fn begins_at(&mut self) -> usize {
+        let plan = self.plan;
+        let WalkRequest { va, id, class, .. } = self.request;
+        if look_up_directory(plan, self.hardware, self.counts, &self.request) {
+            return plan.directories.position;
+        }
+        for &number in &plan.guest_walk_caches[class] {
+            let cache = &plan.walk_caches[number];
+            let prefix = va >> cache.low_bit;
+            let tag = self.hardware.tags.of_chunk(id, prefix << cache.low_bit >> plan.chunk_shift);
+            if self.look_up_walk_cache(number, prefix, tag.into()) {
+                return cache.above;
+            }
+        }
+        plan.guest_levels.len()
     }
 
     /// Translates a guest-physical address by the host's tables.
@@ -147,32 +133,20 @@ impl<T: AccessTracer> PageWalker<'_, T> {
         *lookups += 1;
         if hit {
             *hits += 1;
-            self.walk.units += self.plan.walk_caches[number].hit_units;
+            self.walk.add_hit(self.plan, number);
         }
         hit
     }
 
     /// One reference to a page-table entry.
     fn reference(&mut self, physical: u64, level: u32, stage: Stage) {
-        let plan = self.plan;
         self.walk.references += 1;
-        let server = match plan.walks {
-            WalkPlan::AlwaysAt(number) => {
-                self.walk.units += plan.caches[number].hit_units;
-                Some(number)
-            }
-            _ => {
-                let position =
-                    serve(&mut self.hardware.caches, &self.request.routing.walk_route, Kind::Load as usize, physical);
-                self.counts.walk_served[self.request.side][position] += 1;
-                let server = plan.walk_route.get(position).copied();
-                self.walk.units += server.map_or(plan.walk_memory_units, |number| plan.caches[number].hit_units);
-                self.walk.references_memory += u64::from(server.is_none());
-                server
-            }
-        };
-        if T::ENABLED {
-            self.tracer.reference(Reference { address: physical, level, stage, server });
+        if self.plan.walks == WalkPlan::Full {
+            self.entries.0.push(physical);
+        }
+        if let Some(seen) = &mut self.entries.1 {
+            // What served it comes later.
+            seen.push(Reference { address: physical, level, stage, server: None });
         }
     }
 }

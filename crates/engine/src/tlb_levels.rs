@@ -1,0 +1,440 @@
+//! A batch's way through the TLB levels: which array has each item's page, and which are filled.
+
+use std::ops::Range;
+
+use lookaside_trace::Block;
+
+use crate::batch::{Batch, KeyLists, IS_MARKED_EARLY};
+use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE};
+use crate::context::{AccessContext, KERNEL};
+use crate::engine::Engine;
+use crate::lookup::{LookupCounts, LookupKeys};
+use crate::plan::EnginePlan;
+use crate::routing::{kind_and_class, WayArray};
+use crate::set_index::SetIndex;
+use crate::space::{physical, AddressSpace};
+use crate::stages::{MAX_ITEMS, SAME_PAGE};
+use crate::tlb::{held_under, TlbInstance, TlbKey};
+
+impl Engine {
+    /// Asks the TLBs for a batch's items: `next` is then the stage that had each, and `walks` has those that none had.
+    pub(crate) fn ask_tlbs(&mut self, batch: &mut Batch, block: &Block, context: &AccessContext) {
+        let tlb = &context.routing.tlb;
+        let len = batch.len;
+        let end = tlb.order.end();
+        let first_marked = if batch.flags & IS_MARKED_EARLY != 0 { 0 } else { tlb.first_coalescing };
+        // Those that are asked for one by one walk at once.
+        let first_marked = if tlb.first_in_turn == end { first_marked } else { first_marked.min(tlb.first_in_turn) };
+        for number in 0..tlb.first_in_turn {
+            if number == first_marked {
+                self.mark(batch, number);
+            }
+            self.ask_level(batch, number, block, context);
+        }
+        batch.walks.len = 0;
+        batch.walks.entries.clear();
+        if tlb.first_in_turn < end {
+            if first_marked == tlb.first_in_turn {
+                self.mark(batch, first_marked);
+            }
+            self.ask_in_turn(batch, block, context);
+        }
+        batch.next[..len].iter_mut().for_each(|next| *next &= !SAME_PAGE);
+        batch.walks.len = tlb.order.items_at(batch.simd, end, &batch.next[..len], &mut batch.walks.items);
+        if first_marked == end {
+            for walk in 0..batch.walks.len {
+                let item = usize::from(batch.walks.items[walk]);
+                let (_, class) = kind_and_class(usize::from(batch.route[item]));
+                self.touch(batch.at[item] as usize, batch.addr[item], class);
+            }
+        }
+    }
+
+    /// Sets the touched marks of the items that no stage has had yet, and notes those around them as they are then.
+    fn mark(&mut self, batch: &mut Batch, stage: u8) {
+        for item in (0..batch.len).filter(|&item| (stage..SAME_PAGE).contains(&batch.next[item])) {
+            let (at, va) = (batch.at[item] as usize, batch.addr[item]);
+            let (_, class) = kind_and_class(usize::from(batch.route[item]));
+            self.touch(at, va, class);
+            if class == BASE {
+                let chunk = self.chunks.at(at);
+                let pages = &self.spaces[chunk.owner as usize].pages;
+                batch.marks[item] = pages.touched_around(chunk.pages as usize, va);
+            }
+        }
+    }
+
+    /// Asks a stage for the items that come to it, and sends those on that it had not.
+    fn ask_level(&mut self, batch: &mut Batch, number: u8, block: &Block, context: &AccessContext) {
+        let tlb = &context.routing.tlb;
+        let stage = &tlb.stages[usize::from(number)];
+        let mut n = tlb.order.items_at(batch.simd, number, &batch.next[..batch.len], &mut batch.lists.items);
+        if n == 0 && batch.leaves.is_empty() {
+            return;
+        }
+        let missed = match &stage.only {
+            Some(arrays) => {
+                if batch.has_locks() && arrays[BASE].has_locks {
+                    n = self.drop_locked(batch, n, arrays, block, context);
+                }
+                self.ask_one_array(batch, n, arrays)
+            }
+            None => self.ask_several_arrays(batch, n, number, block, context),
+        };
+        let lists = &batch.lists;
+        let which = (&lists.items, &lists.missed[..missed]);
+        tlb.order.advance(number, which, &batch.route, &mut batch.next, &mut batch.tally.tlb);
+    }
+
+    /// Drops, of the first `n` listed items, those whose pages are locked in the array, which has them: how many are
+    /// left.
+    fn drop_locked(
+        &mut self,
+        batch: &mut Batch,
+        n: usize,
+        arrays: &[WayArray; CLASSES],
+        block: &Block,
+        context: &AccessContext,
+    ) -> usize {
+        let mut left = 0;
+        for k in 0..n {
+            let item = usize::from(batch.lists.items[k]);
+            let (_, class) = kind_and_class(usize::from(batch.route[item]));
+            if self.is_locked(batch, item, &arrays[class], context) {
+                self.count_locked(batch, item, &arrays[class], block, context);
+            } else {
+                batch.lists.items[left] = item as u16;
+                left += 1;
+            }
+        }
+        left
+    }
+
+    /// Is an item's page locked in an array?
+    fn is_locked(&self, batch: &Batch, item: usize, array: &WayArray, context: &AccessContext) -> bool {
+        let is_kernels = self.chunks.at(batch.at[item] as usize).owner as usize == KERNEL;
+        let tlb = &context.plan.tlbs[array.array];
+        tlb.is_locked(context.process, is_kernels, batch.addr[item], array.page_shift)
+    }
+
+    /// Counts an item that is locked in an array, with all its accesses if that is of the first level.
+    fn count_locked(
+        &mut self,
+        batch: &mut Batch,
+        item: usize,
+        array: &WayArray,
+        block: &Block,
+        context: &AccessContext,
+    ) {
+        let is_first = context.routing.tlb.order.first[usize::from(batch.route[item])] == batch.next[item];
+        let more = if is_first { batch.count_of(item) - 1 + batch.repeats_of(item, block) } else { 0 };
+        self.counts.tlbs[array.array].locked_hits += 1 + more;
+        batch.seen.locked = true;
+    }
+
+    /// Asks one array for the first `n` listed items: how many it had not.
+    fn ask_one_array(&mut self, batch: &mut Batch, n: usize, arrays: &[WayArray; CLASSES]) -> usize {
+        match &arrays[BASE].index {
+            SetIndex::Low { mask } => name(batch, n, arrays, |number| (number & mask) as u32),
+            index => name(batch, n, arrays, |number| index.set_of(number) as u32),
+        }
+        if !arrays[BASE].holds_pages {
+            cover(batch, n, arrays);
+        }
+        let KeyLists { items, sets, words, seconds, bits, missed } = &mut batch.lists;
+        let tlb = &mut self.hardware.tlbs[arrays[BASE].slot];
+        let mut lookups = LookupCounts::default();
+        let mut ask = |tlb: &mut TlbInstance, its: Range<usize>| {
+            let keys =
+                LookupKeys { sets: &sets[its.clone()], words: &words[its.clone()], seconds: &seconds[its.clone()] };
+            let first = lookups.missed;
+            lookups.add(tlb.look_up_list(batch.simd, keys, &bits[its.clone()], &mut missed[first..]));
+            missed[first..lookups.missed].iter_mut().for_each(|position| *position += its.start as u16);
+        };
+        let mut from = 0;
+        for left in batch.leaves.iter().filter(|left| left.slot == Some(arrays[BASE].slot)) {
+            let to = from + items[from..n].partition_point(|&item| item < left.item);
+            ask(tlb, from..to);
+            left.move_entry_in(tlb);
+            from = to;
+        }
+        ask(tlb, from..n);
+        let counts = &mut self.counts.tlbs[arrays[BASE].array];
+        counts.fills += (lookups.missed - lookups.merged) as u64;
+        counts.evictions += lookups.evicted as u64;
+        lookups.missed
+    }
+
+    /// Asks several arrays, of which each item asks some: how many had none.
+    fn ask_several_arrays(
+        &mut self,
+        batch: &mut Batch,
+        n: usize,
+        number: u8,
+        block: &Block,
+        context: &AccessContext,
+    ) -> usize {
+        let stage = &context.routing.tlb.stages[usize::from(number)];
+        let mut missed = 0;
+        let mut at = 0;
+        for k in 0..n {
+            let item = usize::from(batch.lists.items[k]);
+            while let Some(left) = batch.leaves.get(at).filter(|left| usize::from(left.item) <= item) {
+                if left.slot.is_some_and(|slot| stage.has(slot)) {
+                    left.move_entry(&mut self.hardware);
+                }
+                at += 1;
+            }
+            let arrays = &stage.arrays[usize::from(batch.route[item])];
+            let array = self.ask_arrays(batch, item, arrays, block, context);
+            if array.is_none() {
+                self.fill_arrays(batch, item, number, arrays, block, context);
+            }
+            batch.lists.missed[missed] = k as u16;
+            missed += usize::from(array.is_none());
+        }
+        let rest = batch.leaves[at..].iter().filter(|left| left.slot.is_some_and(|slot| stage.has(slot)));
+        rest.for_each(|left| left.move_entry(&mut self.hardware));
+        missed
+    }
+
+    /// Asks the stages that walks change, for one item after the other, each of which walks before the next one asks.
+    fn ask_in_turn(&mut self, batch: &mut Batch, block: &Block, context: &AccessContext) {
+        let tlb = &context.routing.tlb;
+        let (first_in_turn, end) = (tlb.first_in_turn, tlb.order.end());
+        let is_asked = |left: &crate::window::LeavingPage| {
+            left.slot.is_some_and(|slot| tlb.stages[usize::from(first_in_turn)..].iter().any(|stage| stage.has(slot)))
+        };
+        let mut at = 0;
+        for item in 0..batch.len {
+            while let Some(left) = batch.leaves.get(at).filter(|left| usize::from(left.item) <= item) {
+                if is_asked(left) {
+                    left.move_entry(&mut self.hardware);
+                }
+                at += 1;
+            }
+            let first = batch.next[item];
+            if !(first_in_turn..=end).contains(&first) {
+                continue;
+            }
+            let route = usize::from(batch.route[item]);
+            while batch.next[item] < end {
+                let number = batch.next[item];
+                let arrays = &tlb.stages[usize::from(number)].arrays[route];
+                if self.ask_arrays(batch, item, arrays, block, context).is_some() {
+                    break;
+                }
+                tlb.order.advance_one(number, route, &mut batch.next[item], &mut batch.tally.tlb);
+            }
+            if batch.next[item] == end {
+                self.walk_in_turn(batch, item, context);
+            }
+            let mut filled = first;
+            while filled < batch.next[item] {
+                let arrays = &tlb.stages[usize::from(filled)].arrays[route];
+                self.fill_arrays(batch, item, filled, arrays, block, context);
+                filled = tlb.order.after(filled, route);
+            }
+        }
+        let rest = batch.leaves[at..].iter().filter(|left| is_asked(left));
+        rest.for_each(|left| left.move_entry(&mut self.hardware));
+    }
+
+    /// Asks the arrays of a level for an item: the one that has it.
+    fn ask_arrays<'a>(
+        &mut self,
+        batch: &mut Batch,
+        item: usize,
+        arrays: &'a [WayArray],
+        block: &Block,
+        context: &AccessContext,
+    ) -> Option<&'a WayArray> {
+        for array in arrays {
+            let locked = batch.has_locks() && array.has_locks && self.is_locked(batch, item, array, context);
+            if locked || {
+                let key = self.key(batch, item, array, context);
+                self.hardware.tlbs[array.slot].access(&key)
+            } {
+                if locked {
+                    self.count_locked(batch, item, array, block, context);
+                }
+                let number = batch.next[item];
+                self.count_held(batch, item, number, arrays.len(), array, block, context);
+                if arrays.len() > 1 {
+                    let (kind, class) = kind_and_class(usize::from(batch.route[item]));
+                    self.counts.tlbs[array.array].hits[kind][class] += 1;
+                    if context.routing.tlb.order.first[usize::from(batch.route[item])] != number {
+                        batch.tally.hit_units = batch.tally.hit_units.saturating_add(array.hit_units);
+                    }
+                }
+                return Some(array);
+            }
+        }
+        None
+    }
+
+    /// Fills one of the arrays of a level with an item's page, which none of them has.
+    fn fill_arrays(
+        &mut self,
+        batch: &mut Batch,
+        item: usize,
+        number: u8,
+        arrays: &[WayArray],
+        block: &Block,
+        context: &AccessContext,
+    ) {
+        let mut array = &arrays[0];
+        if arrays.len() > 1 {
+            let rotation = &mut self.hardware.tlbs[array.slot].rotation;
+            array = &arrays[(*rotation % arrays.len() as u64) as usize];
+            *rotation += 1;
+        }
+        let key = self.key(batch, item, array, context);
+        let (_, class) = kind_and_class(usize::from(batch.route[item]));
+        let (va, marks) = (batch.addr[item], batch.marks[item]);
+        let (mask, distance) = if array.coalesces && !array.keeps_distance {
+            let space = &self.spaces[self.chunks.at(batch.at[item] as usize).owner as usize];
+            joined_pages(&context.plan, space, marks, va, class, array)
+        } else {
+            (covered(array, class, marks, va), 0)
+        };
+        let filled = self.hardware.tlbs[array.slot].fill(&key, mask, distance);
+        self.counts.tlbs[array.array].add_fill(filled);
+        self.count_held(batch, item, number, arrays.len(), array, block, context);
+    }
+
+    /// Notes the array that has an item's page now, and counts there, if several arrays are asked first, the item's
+    /// accesses after its own.
+    #[allow(clippy::too_many_arguments)] // each is another part of one item
+    fn count_held(
+        &mut self,
+        batch: &mut Batch,
+        item: usize,
+        number: u8,
+        arrays: usize,
+        array: &WayArray,
+        block: &Block,
+        context: &AccessContext,
+    ) {
+        let route = usize::from(batch.route[item]);
+        if batch.next[item] == number {
+            batch.array[item] = array.array as u32;
+        }
+        if arrays > 1 && context.routing.tlb.order.first[route] == number {
+            let (more, repeats) = (batch.count_of(item) - 1, batch.repeats_of(item, block));
+            let counts = &mut self.counts.tlbs[array.array];
+            let (kind, class) = kind_and_class(route);
+            counts.hits[kind][class] += more + repeats;
+            counts.repeat_lookups += repeats;
+        }
+    }
+
+    /// What to look for in an array.
+    fn key(&mut self, batch: &Batch, item: usize, array: &WayArray, context: &AccessContext) -> TlbKey {
+        let va = batch.addr[item];
+        let chunk = if array.is_beyond_chunks {
+            let (plan, tlb) = (&*context.plan, &context.plan.tlbs[array.array]);
+            let is_kernels = self.chunks.at(batch.at[item] as usize).owner as usize == KERNEL;
+            let holder = tlb.holder(plan, held_under(tlb, is_kernels, context.id), context.hw);
+            self.hardware.tags.of_chunk(holder, array.layout.chunk(plan, va))
+        } else {
+            batch.tags[item][array.name]
+        };
+        TlbKey {
+            set: array.index.set_of(va >> array.layout.set_shift),
+            tag: array.layout.tag(chunk, va),
+            bit: array.layout.bit(va),
+        }
+    }
+
+    /// Sets the page's touched mark.
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, at: usize, va: u64, class: usize) {
+        let chunk = self.chunks.at_mut(at);
+        let pages = &mut self.spaces[chunk.owner as usize].pages;
+        if class == BASE {
+            pages.touch_base(chunk.pages as usize, va);
+        } else if !chunk.huge_is_touched {
+            chunk.huge_is_touched = true;
+            pages.touch(va, HUGE);
+        }
+    }
+}
+
+/// Those pages of an item's block that one entry can cover, and the distance of all of them to their frames; `marks`: the
+/// touched ones around.
+fn joined_pages(
+    plan: &EnginePlan,
+    space: &AddressSpace,
+    marks: u64,
+    va: u64,
+    class: usize,
+    array: &WayArray,
+) -> (u64, u64) {
+    let distance = |va: u64| (physical(plan, space, va, class) >> BASE_SHIFT).wrapping_sub(va >> BASE_SHIFT);
+    let (own_bit, own) = (array.layout.bit(va), distance(va));
+    if class != BASE {
+        return (own_bit, own);
+    }
+    let first = (va >> BASE_SHIFT) - u64::from(own_bit.trailing_zeros());
+    let mut rest = array.layout.in_block(marks, va);
+    let mut mask = own_bit;
+    while rest != 0 {
+        let i = rest.trailing_zeros();
+        mask |= u64::from(distance((first + u64::from(i)) << BASE_SHIFT) == own) << i;
+        rest &= rest - 1;
+    }
+    (mask, own)
+}
+
+/// Sets and tags of the first `n` listed items in an array.
+#[inline(always)]
+fn name(batch: &mut Batch, n: usize, arrays: &[WayArray; CLASSES], set_of: impl Fn(u64) -> u32) {
+    let has_huge = batch.has_huge();
+    let Batch { lists: KeyLists { items, sets, words, .. }, addr, tags, route, len, .. } = batch;
+    let by_class = arrays.each_ref().map(|array| (array.layout, array.name % 4));
+    if n == *len && !has_huge {
+        // All items, one after the other: done in vectors.
+        let (layout, name) = by_class[BASE];
+        for ((addr, tags), (set, word)) in addr[..n].iter().zip(&tags[..n]).zip(sets.iter_mut().zip(words)) {
+            *word = layout.tag(tags[name], *addr);
+            *set = set_of(addr >> layout.set_shift);
+        }
+        return;
+    }
+    let keys = items[..n].iter().zip(sets).zip(words);
+    let name = |item: u16, class: usize, set: &mut u32, word: &mut u32| {
+        let item = usize::from(item) % MAX_ITEMS;
+        let (layout, name) = by_class[class];
+        *word = layout.tag(tags[item][name], addr[item]);
+        *set = set_of(addr[item] >> layout.set_shift);
+    };
+    if has_huge {
+        keys.for_each(|((&item, set), word)| {
+            name(item, usize::from(route[usize::from(item) % MAX_ITEMS]) % CLASSES, set, word)
+        });
+    } else {
+        keys.for_each(|((&item, set), word)| name(item, BASE, set, word));
+    }
+}
+
+/// The pages that entries of the first `n` listed items would cover, and the items' own.
+fn cover(batch: &mut Batch, n: usize, arrays: &[WayArray; CLASSES]) {
+    for k in 0..n {
+        let item = usize::from(batch.lists.items[k]) % MAX_ITEMS;
+        let class = usize::from(batch.route[item]) % CLASSES;
+        let va = batch.addr[item];
+        batch.lists.bits[k] = arrays[class].layout.bit(va) as u32;
+        batch.lists.seconds[k] = covered(&arrays[class], class, batch.marks[item], va) as u32;
+    }
+}
+
+/// The pages that a new entry covers.
+#[inline(always)]
+fn covered(array: &WayArray, class: usize, marks: u64, va: u64) -> u64 {
+    if array.coalesces && class == BASE {
+        array.layout.in_block(marks, va)
+    } else {
+        array.layout.bit(va)
+    }
+}
