@@ -231,7 +231,7 @@ impl KnownChunks {
         let has_locks = plan.tlbs.iter().any(|tlb| tlb.has_locks_in(start, end));
         let code = class as u8
             | if has_locks { MAY_BE_LOCKED } else { 0 }
-            | if va & plan.kernel_bit != 0 { MARKED_EARLY } else { 0 };
+            | if va & plan.kernel_bit != 0 || class == HUGE && plan.huge_pages_have_parts { MARKED_EARLY } else { 0 };
         let pages = if class == BASE { space.pages.chunk_at(va) as u32 } else { 0 };
         let has_objects = setup.detail == Detail::Rows && !is_kernels && space.has_object_in(start, end);
         let owner = owner as u32;

@@ -39,6 +39,8 @@ pub(crate) struct EnginePlan {
     pub(crate) routes: [[Route; CLASSES]; KINDS],
     /// log2 bytes of a chunk: see `tags.rs`.
     pub(crate) chunk_shift: u32,
+    /// Some array holds huge pages by parts as large as base pages: entries of these serve them where a range becomes huge.
+    pub(crate) huge_pages_have_parts: bool,
     /// Accesses, one after the other, that go through the hardware as one.
     pub(crate) alike: AlikeRule,
     /// Walks go through one stage and few walk caches, each of a level of its own, and leave the TLBs as they are.

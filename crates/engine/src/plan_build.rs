@@ -98,6 +98,7 @@ impl EnginePlan {
             guest_fills,
             guest_memory: PhysicalMemory::guest(&machine.page_table, setup.os.frames, setup.seed),
             chunk_shift,
+            huge_pages_have_parts: tlbs.iter().any(|tlb| tlb.entry_shift[HUGE] == tlb.entry_shift[BASE]),
             alike: alike(&routes, &caches, &data_route),
             most_requests: 1 + guest_levels.len() * (1 + host_levels) + host_levels,
             walks_are_short: host.is_none()
