@@ -66,7 +66,7 @@ impl Engine {
         let kinds = &block.kind[rows.clone()];
         let alike = if batch.seen.is_any() { AlikeRule { apart: [true; KINDS], ..plan.alike } } else { plan.alike };
         let groups = group_rows(batch.simd, addrs, kinds, alike, &mut batch.starts);
-        batch.most_now = if batch.seen.is_any() { 1 } else { batch.most.min(MAX_KEYS / plan.most_requests) };
+        batch.most_now = batch.most.min(MAX_KEYS / plan.most_requests);
         batch.first_row = rows.start;
         batch.first_group = 0;
         leaves = self.begin_batch(batch, groups, leaves, context);
@@ -265,32 +265,41 @@ impl Engine {
         self.rows.pages[row as usize].accesses += accesses;
     }
 
-    /// Shows what the batch's one access did.
+    /// Shows what each of a batch's accesses did.
     fn show(&mut self, batch: &mut Batch, context: &AccessContext) {
-        let plan = &*context.plan;
-        let (kind, class) = kind_and_class(usize::from(batch.route[0]));
-        let stage = context.routing.tlb.stages.get(usize::from(batch.next[0]));
-        let hit = stage.map(|stage| {
-            let array = stage.only.as_ref().map_or(batch.array[0] as usize, |only| only[0].array);
-            let level = plan.routes[kind][class].levels.iter().find(|level| level.arrays.contains(&array));
-            (level.map_or(0, |level| level.level), array)
-        });
-        let position = batch.position_of_line(plan, 0, kind);
-        let units = match hit {
-            Some((_, array)) => plan.tlbs[array].hit_units,
-            None if plan.walks == WalkPlan::CountOnly => 0,
-            None => batch.walks.costs[0].units,
-        };
-        let streamed = std::mem::take(&mut batch.seen.streamed);
-        batch.seen.results.push(AccessResult {
-            hit,
-            locked: std::mem::take(&mut batch.seen.locked),
-            references: std::mem::take(&mut batch.seen.references),
-            cycles: to_cycles(units.into()),
-            data_server: position.and_then(|position| plan.data_route[kind].get(position).copied()),
-            streamed,
-            stall_cycles: position.map_or(0.0, |at| to_cycles(plan.stall_units(kind, at, streamed).into())),
-        });
+        let (plan, tlb) = (&*context.plan, &context.routing.tlb);
+        let (mut walk, mut references) = (0, 0);
+        for item in 0..batch.len {
+            let (kind, class) = kind_and_class(usize::from(batch.route[item]));
+            let position = batch.position_of_line(plan, item, kind);
+            let (locked, streamed) = (batch.seen.locked[item], batch.seen.streamed[item]);
+            let mut result = AccessResult {
+                locked,
+                data_server: position.and_then(|position| plan.data_route[kind].get(position).copied()),
+                streamed,
+                stall_cycles: position.map_or(0.0, |at| to_cycles(plan.stall_units(kind, at, streamed).into())),
+                ..AccessResult::default()
+            };
+            if let Some(stage) = tlb.stages.get(usize::from(batch.next[item])) {
+                let array = stage.only.as_ref().map_or(batch.array[item] as usize, |only| only[0].array);
+                let level = plan.routes[kind][class].levels.iter().find(|level| level.arrays.contains(&array));
+                result.hit = level.map(|level| (level.level, array));
+                result.cycles = to_cycles(plan.tlbs[array].hit_units.into());
+            } else if plan.walks != WalkPlan::CountOnly {
+                let cost = &batch.walks.costs[walk];
+                walk += 1;
+                result.cycles = to_cycles(cost.units.into());
+                if batch.seen.part == SeenPart::All {
+                    let its = references..references + cost.references as usize;
+                    references = its.end;
+                    result.references = batch.seen.references[its].to_vec();
+                }
+            }
+            batch.seen.results.push(result);
+        }
+        batch.seen.references.clear();
+        batch.seen.locked[..batch.len].fill(false);
+        batch.seen.streamed[..batch.len].fill(false);
     }
 
     /// Remembers a chunk.

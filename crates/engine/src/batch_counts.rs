@@ -14,12 +14,14 @@ impl Engine {
     pub(crate) fn add_tally(&mut self, context: &AccessContext, tally: &mut BatchTally) {
         let mut sum = RowCost { hit_units: tally.hit_units, ..RowCost::default() };
         self.add_tlbs(context, tally, &mut sum);
-        self.add_walks(context, tally, &mut sum);
+        if sum.walks > 0 && context.plan.walks != WalkPlan::CountOnly {
+            self.add_walks(context, tally, &mut sum);
+        }
         if context.plan.has_data_caches {
             self.add_data(context, tally);
         }
         self.threads[context.thread].cost.add(&sum);
-        for route in 0..KINDS * CLASSES {
+        for route in (0..KINDS * CLASSES).filter(|&route| tally.accesses[route] > 0) {
             let (kind, _) = kind_and_class(route);
             let count = tally.accesses[route] + tally.repeats[route];
             self.spaces[context.space].accesses[kind] += count;
@@ -133,6 +135,9 @@ impl Engine {
             let routes = kind * CLASSES..(kind + 1) * CLASSES;
             let items: u64 = routes.clone().map(|route| tally.items[route]).sum();
             let accesses: u64 = routes.map(|route| tally.accesses[route]).sum();
+            if items + tally.lines[kind] == 0 {
+                continue;
+            }
             self.counts.data_served[kind][0] += accesses - items;
             tally.cache.begin(order, kind, items + tally.lines[kind]);
             let mut stages = order.stages_of(kind);

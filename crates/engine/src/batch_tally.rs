@@ -34,8 +34,10 @@ impl BatchTally {
         self.tlb.clear(&routing.tlb.order);
         self.walk_cache.clear(&routing.walk_cache_stages);
         self.cache.clear(&routing.data_cache_stages);
-        let (tlb, walk_cache, cache) =
-            (std::mem::take(&mut self.tlb), std::mem::take(&mut self.walk_cache), std::mem::take(&mut self.cache));
-        *self = Self { tlb, walk_cache, cache, ..Self::default() };
+        [self.items, self.accesses, self.repeats] = [[0; MAX_ROUTES]; 3];
+        [self.hit_units, self.walk_units, self.walk_units_ahead] = [0; 3];
+        self.walks = [0; SIDES * CLASSES];
+        self.references = [0; SIDES];
+        self.lines = [0; KINDS];
     }
 }

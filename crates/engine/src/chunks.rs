@@ -103,16 +103,24 @@ pub(crate) struct KnownChunks {
     /// Numbers of (space, hardware thread), as long as nothing changes what is known.
     runs: FastMap<(usize, usize), u64>,
     next_run: u64,
+    /// Of which run `run` is, if nothing has changed since.
+    last: Option<(usize, usize)>,
 }
 
 impl KnownChunks {
     /// What is known may have changed.
     pub(crate) fn forget(&mut self) {
         self.runs.clear();
+        self.last = None;
     }
 
     /// A run of a space on a hardware thread begins.
     pub(crate) fn begin(&mut self, space: usize, hw: usize) {
+        // Often it goes on with the last one.
+        if self.last == Some((space, hw)) {
+            return;
+        }
+        self.last = Some((space, hw));
         if self.slots.is_empty() || self.next_run == RUNS {
             self.runs.clear();
             self.next_run = 0;
@@ -349,7 +357,7 @@ mod tests {
         known.begin(0, 0);
         known.add(7, 0, of_frame(1));
         known.next_run = RUNS;
-        known.begin(0, 0);
+        known.begin(1, 0);
         assert!(known.find(7).is_none(), "its number may be given to another");
         assert_eq!((known.run, known.next_run), (0, 1));
     }

@@ -8,11 +8,15 @@ use crate::plru::TreeSets;
 #[cfg(target_arch = "x86_64")]
 use crate::{avx512, avx512_rows};
 
+/// To prepare the wide loops takes longer than to ask for fewer keys.
+#[cfg(target_arch = "x86_64")]
+const LEAST_KEYS: usize = 4;
+
 impl LruSets {
     /// [`LruSets::access_or_fill`] (or [`LruSets::access_or_fill_wide`], if the sets have second words) of each key.
     pub(crate) fn look_up_list(&mut self, simd: SimdLevel, keys: LookupKeys<'_>, missed: &mut [u16]) -> LookupCounts {
         #[cfg(target_arch = "x86_64")]
-        if simd == SimdLevel::Avx512 {
+        if simd == SimdLevel::Avx512 && keys.sets.len() >= LEAST_KEYS {
             if let Some(lookups) = avx512::look_up(self, keys, missed) {
                 return lookups;
             }

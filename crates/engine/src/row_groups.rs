@@ -36,6 +36,15 @@ pub(crate) fn group_rows(
     let (addrs, kinds) = (&addrs[..len], &kinds[..len]);
     starts[0] = 0;
     let (mut n, mut row) = (len.min(1), 1);
+    let differs = |row: usize| (addrs[row] ^ addrs[row - 1]) >> shift | u64::from(kinds[row] != kinds[row - 1]);
+    if [Kind::Load, Kind::Store, Kind::Fetch].into_iter().any(|kind| alike.apart[kind as usize] && has(kinds, kind)) {
+        for row in 1..len {
+            starts[n] = row as u16;
+            n += usize::from(differs(row) != 0 || alike.apart[kinds[row] as usize]);
+        }
+        starts[n] = len as u16;
+        return n;
+    }
     #[cfg(target_arch = "x86_64")]
     if simd == SimdLevel::Avx512 && len > 0 {
         (n, row) = avx512_rows::group_rows(addrs, kinds, shift, starts);
@@ -43,15 +52,6 @@ pub(crate) fn group_rows(
     let _ = simd;
     // Rows looked at together: often all of them are alike.
     const STEP: usize = 8;
-    let differs = |row: usize| (addrs[row] ^ addrs[row - 1]) >> shift | u64::from(kinds[row] != kinds[row - 1]);
-    if alike.apart != [false; KINDS] {
-        (n, row) = (len.min(1), 1);
-        for row in 1..len {
-            starts[n] = row as u16;
-            n += usize::from(differs(row) != 0 || alike.apart[kinds[row] as usize]);
-        }
-        row = row.max(len);
-    }
     while row < len {
         let to = len.min(row + STEP);
         if (row..to).fold(0, |any, row| any | differs(row)) != 0 {
@@ -64,6 +64,11 @@ pub(crate) fn group_rows(
     }
     starts[n] = len as u16;
     n
+}
+
+/// Is some access of this kind? All are looked at, in vectors.
+fn has(kinds: &[Kind], kind: Kind) -> bool {
+    kinds.iter().fold(false, |any, &its| any | (its == kind))
 }
 
 #[cfg(test)]

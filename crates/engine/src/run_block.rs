@@ -27,7 +27,7 @@ impl Engine {
         self.run_with(block, SeenPart::All, see);
     }
 
-    pub(crate) fn run_with(&mut self, block: &Block, seen: SeenPart, see: &mut impl FnMut(AccessResult)) {
+    pub(crate) fn run_with(&mut self, block: &Block, seen: SeenPart, see: &mut dyn FnMut(AccessResult)) {
         let space = self.space(block.process);
         let thread = self.thread(block.process, block.thread);
         let len = block.addr.len().min(block.kind.len());
@@ -39,10 +39,7 @@ impl Engine {
             let leaves = events.iter().take_while(|(_, event)| is_of_windows(event)).count();
             let (leaves, others) = events.split_at(leaves);
             let to = others.first().map_or(len, |(position, _)| (*position as usize).clamp(from, len));
-            self.accesses(block, from..to, leaves, (space, thread), seen);
-            if seen != SeenPart::Nothing {
-                self.batch.iter_mut().flat_map(|batch| batch.seen.results.drain(..)).for_each(&mut *see);
-            }
+            self.accesses(block, from..to, leaves, (space, thread), (seen, see));
             from = to;
             let Some(((_, event), rest)) = others.split_first() else { break };
             self.apply_event(event, space, thread);
@@ -58,7 +55,7 @@ impl Engine {
         range: Range<usize>,
         mut leaves: &[(u32, Event)],
         (space, thread): (usize, usize),
-        seen: SeenPart,
+        (seen, see): (SeenPart, &mut dyn FnMut(AccessResult)),
     ) {
         if range.is_empty() && leaves.is_empty() {
             return;
@@ -72,6 +69,9 @@ impl Engine {
             match self.setup.detail {
                 Detail::Totals => self.make_accesses::<false>(block, part, within, &context, seen),
                 Detail::Rows => self.make_accesses::<true>(block, part, within, &context, seen),
+            }
+            if let Some(batch) = self.batch.as_mut().filter(|_| seen != SeenPart::Nothing) {
+                batch.seen.results.drain(..).for_each(&mut *see);
             }
         }
         self.make_room_for_tags(leaves.len());

@@ -39,8 +39,11 @@ pub(crate) struct StageArrivals(Vec<[u64; MAX_ROUTES]>);
 impl StageArrivals {
     /// Sets all counts to zero.
     pub(crate) fn clear(&mut self, order: &StageOrder) {
-        self.0.clear();
-        self.0.resize(order.after.len() + 1, [0; MAX_ROUTES]);
+        if self.0.len() == order.after.len() + 1 {
+            self.0.fill([0; MAX_ROUTES]);
+        } else {
+            self.0 = vec![[0; MAX_ROUTES]; order.after.len() + 1];
+        }
     }
 
     /// Items of a route that came to a stage.

@@ -129,7 +129,7 @@ impl Engine {
         let is_first = context.routing.tlb.order.first[usize::from(batch.route[item])] == batch.next[item];
         let more = if is_first { batch.count_of(item) - 1 + batch.repeats_of(item, block) } else { 0 };
         self.counts.tlbs[array.array].locked_hits += 1 + more;
-        batch.seen.locked = true;
+        batch.seen.locked[item] = batch.seen.is_any();
     }
 
     /// Asks one array for the first `n` listed items: how many it had not.

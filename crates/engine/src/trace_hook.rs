@@ -2,6 +2,8 @@
 
 use lookaside_machine::Stage;
 
+use crate::stages::MAX_ITEMS;
+
 /// What one access did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AccessResult {
@@ -46,17 +48,25 @@ pub(crate) enum SeenPart {
     All,
 }
 
-/// What is seen of accesses, each of which is then a batch by itself.
-#[derive(Clone, Debug, Default)]
+/// What is seen of accesses, each of which is then an item of its own.
+#[derive(Clone, Debug)]
 pub(crate) struct SeenAccesses {
     pub(crate) part: SeenPart,
-    /// References of the walk under way.
+    /// References of a batch's walks, in order.
     pub(crate) references: Vec<Reference>,
-    /// The access under way.
-    pub(crate) locked: bool,
-    pub(crate) streamed: bool,
+    /// By item: it hit in a lockable entry; it goes on with an ascending walk.
+    pub(crate) locked: [bool; MAX_ITEMS],
+    pub(crate) streamed: [bool; MAX_ITEMS],
     /// Those that are done.
     pub(crate) results: Vec<AccessResult>,
+}
+
+impl Default for SeenAccesses {
+    fn default() -> Self {
+        let nothing = [false; MAX_ITEMS];
+        let (references, results) = (Vec::new(), Vec::new());
+        Self { part: SeenPart::Nothing, references, locked: nothing, streamed: nothing, results }
+    }
 }
 
 impl SeenAccesses {

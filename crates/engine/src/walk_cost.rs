@@ -82,7 +82,7 @@ impl Engine {
             }
             if is_followed {
                 let streamed = self.streams[context.hw].access(line);
-                batch.seen.streamed = streamed;
+                batch.seen.streamed[item] = streamed && batch.seen.is_any();
                 if let Some(position) = batch.position_of_line(plan, item, kind).filter(|_| streamed) {
                     self.counts.data_streamed[kind][position] += 1;
                 }

@@ -18,7 +18,7 @@ use crate::walker::PageWalker;
 impl Engine {
     /// Walks for the items that no TLB had, all but those that have walked in turn.
     pub(crate) fn begin_walks(&mut self, batch: &mut Batch, context: &AccessContext) {
-        batch.walks_by_lists = context.plan.walks_are_short && !batch.seen.is_any();
+        batch.walks_by_lists = context.plan.walks_are_short && batch.seen.part != SeenPart::All;
         if batch.walks_by_lists {
             self.ask_walk_caches(batch, context);
             self.end_walks(batch, context);
