@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use lookaside_trace::{Block, Event, Kind};
 
-use crate::batch::{Batch, HAS_LOCKS, HAS_SCATTERED, IS_MARKED_EARLY};
-use crate::chunks::{MARKED_EARLY, MAY_BE_LOCKED, SCATTERED};
+use crate::batch::Batch;
+use crate::chunks::IS_MARKED_EARLY;
 use crate::classes::{BASE, BASE_SHIFT, KINDS};
 use crate::context::AccessContext;
 use crate::engine::Engine;
@@ -120,8 +120,7 @@ impl Engine {
             batch.tags[item] = chunk.tags;
             batch.route[item] = route;
             batch.frame[item] = chunk.frame;
-            flags |= route | FLAGS_OF[usize::from(slot.code) % FLAGS_OF.len()];
-            flags |= if chunk.frame == SCATTERED { HAS_SCATTERED } else { 0 };
+            flags |= route | slot.code;
             len += 1;
         }
         if self.marks_every_access {
@@ -314,20 +313,6 @@ impl Engine {
         self.chunks.learn(&self.setup, &mut self.hardware, &mut self.spaces, context, addr);
     }
 }
-
-/// What a chunk's code says of a batch: by code.
-const FLAGS_OF: [u8; 8] = {
-    let mut flags = [0; 8];
-    let mut code = 0;
-    while code < flags.len() {
-        let is_locked = code as u8 & MAY_BE_LOCKED != 0;
-        flags[code] = if is_locked { HAS_LOCKS } else { 0 };
-        // A locked page is hit that was never walked for.
-        flags[code] |= if is_locked || code as u8 & MARKED_EARLY != 0 { IS_MARKED_EARLY } else { 0 };
-        code += 1;
-    }
-    flags
-};
 
 impl Engine {
     /// For tests: work in batches of so many items at most; `portably`: in instructions that every processor of the

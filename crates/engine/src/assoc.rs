@@ -7,7 +7,7 @@ use lookaside_stats::SplitMix64;
 use crate::fasthash::spread;
 use crate::lookup::LookupResult;
 use crate::prefetch::prefetch;
-use crate::replacement::ReplacementPolicy;
+use crate::replacement::{ReplacementPolicy, SetPolicy};
 
 /// The key of an invalid entry; no caller makes it.
 pub(crate) const EMPTY_KEY: u64 = u64::MAX;

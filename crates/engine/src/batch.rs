@@ -5,6 +5,7 @@ use std::ops::Range;
 use lookaside_trace::{Block, Kind};
 
 use crate::batch_tally::BatchTally;
+use crate::chunks::{IS_SCATTERED, MAY_BE_LOCKED};
 use crate::classes::{BASE, CLASSES};
 use crate::data_cache::NO_LINE;
 use crate::lookup::SimdLevel;
@@ -39,7 +40,7 @@ pub(crate) struct Batch {
     pub(crate) tags: [[u32; 4]; MAX_ITEMS],
     /// Physical address of the chunk, or [`crate::chunks::SCATTERED`].
     pub(crate) frame: [u64; MAX_ITEMS],
-    /// All routes, ORed, with [`HAS_SCATTERED`], [`HAS_LOCKS`], [`IS_MARKED_EARLY`].
+    /// All routes and the codes of all chunks, ORed.
     pub(crate) flags: u8,
     /// Route through the TLBs, and the stage it is at; with [`SAME_PAGE`].
     pub(crate) route: [u8; MAX_ITEMS],
@@ -64,15 +65,6 @@ pub(crate) struct Batch {
     pub(crate) seen: SeenAccesses,
 }
 
-/// In a batch's flags: the bytes of some chunk do not follow each other in physical memory.
-pub(crate) const HAS_SCATTERED: u8 = 0x80;
-
-/// In a batch's flags: pages of some chunk may be locked.
-pub(crate) const HAS_LOCKS: u8 = 0x40;
-
-/// In a batch's flags: each access marks its page as touched.
-pub(crate) const IS_MARKED_EARLY: u8 = 0x20;
-
 impl Batch {
     /// Is some page huge?
     pub(crate) fn has_huge(&self) -> bool {
@@ -81,12 +73,12 @@ impl Batch {
 
     /// Do some chunk's bytes not follow each other in physical memory?
     pub(crate) fn has_scattered(&self) -> bool {
-        self.flags & HAS_SCATTERED != 0
+        self.flags & IS_SCATTERED != 0
     }
 
     /// May some page be locked?
     pub(crate) fn has_locks(&self) -> bool {
-        self.flags & HAS_LOCKS != 0
+        self.flags & MAY_BE_LOCKED != 0
     }
 
     /// Rows of a group, in the block.

@@ -66,15 +66,18 @@ pub(crate) struct ChunkSlot {
     key: u64,
     /// Number of the chunk.
     pub(crate) at: u32,
-    /// The class; with [`MAY_BE_LOCKED`], [`MARKED_EARLY`].
+    /// The class, with [`MAY_BE_LOCKED`], [`IS_MARKED_EARLY`], [`IS_SCATTERED`].
     pub(crate) code: u8,
 }
 
 /// In a slot's code: pages of the chunk may be locked.
-pub(crate) const MAY_BE_LOCKED: u8 = 2;
+pub(crate) const MAY_BE_LOCKED: u8 = 0x40;
 
 /// In a slot's code: its pages may be hit that were never walked for, so that each access marks them as touched.
-pub(crate) const MARKED_EARLY: u8 = 4;
+pub(crate) const IS_MARKED_EARLY: u8 = 0x20;
+
+/// In a slot's code: its bytes do not follow each other in physical memory.
+pub(crate) const IS_SCATTERED: u8 = 0x80;
 
 impl ChunkSlot {
     /// The class of its pages.
@@ -237,9 +240,12 @@ impl KnownChunks {
         let frame = if plan.chunk_is_contiguous(class) { physical(plan, space, start, class) } else { SCATTERED };
         let end = start + (1 << plan.chunk_shift);
         let has_locks = plan.tlbs.iter().any(|tlb| tlb.has_locks_in(start, end));
+        let is_marked = has_locks || va & plan.kernel_bit != 0 || class == HUGE && plan.huge_pages_have_parts;
+        let flag = |is_such: bool, flag: u8| if is_such { flag } else { 0 };
         let code = class as u8
-            | if has_locks { MAY_BE_LOCKED } else { 0 }
-            | if va & plan.kernel_bit != 0 || class == HUGE && plan.huge_pages_have_parts { MARKED_EARLY } else { 0 };
+            | flag(has_locks, MAY_BE_LOCKED)
+            | flag(is_marked, IS_MARKED_EARLY)
+            | flag(frame == SCATTERED, IS_SCATTERED);
         let pages = if class == BASE { space.pages.chunk_at(va) as u32 } else { 0 };
         let has_objects = setup.detail == Detail::Rows && !is_kernels && space.has_object_in(start, end);
         let owner = owner as u32;

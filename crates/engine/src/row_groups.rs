@@ -68,7 +68,7 @@ pub(crate) fn group_rows(
 
 /// Is some access of this kind? All are looked at, in vectors.
 fn has(kinds: &[Kind], kind: Kind) -> bool {
-    kinds.iter().fold(false, |any, &its| any | (its == kind))
+    kinds.iter().fold(0u8, |any, &its| any | u8::from(its == kind)) != 0
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use lookaside_trace::Block;
 
-use crate::batch::{Batch, KeyLists, IS_MARKED_EARLY};
+use crate::batch::{Batch, KeyLists};
+use crate::chunks::IS_MARKED_EARLY;
 use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE};
 use crate::context::{AccessContext, KERNEL};
 use crate::engine::Engine;

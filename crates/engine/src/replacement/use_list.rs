@@ -1,17 +1,19 @@
-//! The order of use of many ways: a list a set.
+//! LRU of more than 16 ways: the order of use in a list a set. Invalid ways are at the old end, the lowest-numbered last.
+
+use super::SetPolicy;
 
 /// Doubly linked recency lists, one a set, each closed through a sentinel at index `ways`.
 #[derive(Clone, Debug)]
-pub(crate) struct LruRing {
+pub(crate) struct UseList {
     /// (newer, older) of each way and of the sentinel, whose `older` is the newest and `newer` the oldest.
     links: Vec<(u32, u32)>,
     stride: usize,
     sentinel: u32,
 }
 
-impl LruRing {
+impl UseList {
     /// No way is valid: the highest-numbered is in front, way 0 goes first.
-    pub(crate) fn new(sets: usize, ways: u32) -> Self {
+    pub(super) fn new(sets: usize, ways: u32) -> Self {
         let mut one = Vec::with_capacity(ways as usize + 1);
         // Newest = the highest-numbered way: sentinel, ways-1, …, 0, sentinel.
         for way in 0..ways {
@@ -21,25 +23,45 @@ impl LruRing {
         Self { links: one.repeat(sets), stride: ways as usize + 1, sentinel: ways }
     }
 
-    /// The least recent way.
-    #[inline]
-    pub(crate) fn last(&self, set: usize) -> u32 {
-        self.links[set * self.stride + self.sentinel as usize].0
+    /// The links of a set.
+    #[inline(always)]
+    fn of(&mut self, set: usize) -> &mut [(u32, u32)] {
+        &mut self.links[set * self.stride..(set + 1) * self.stride]
     }
+}
 
-    /// A use of a way.
+impl SetPolicy for UseList {
     #[inline]
-    pub(crate) fn move_to_front(&mut self, set: usize, way: u32) {
+    fn touch(&mut self, set: usize, way: u32) {
         let sentinel = self.sentinel;
-        let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
+        let links = self.of(set);
         unlink(links, way);
         insert_after(links, sentinel, way);
     }
 
-    /// Puts a way where the one stands that `to` others were used after, if it stands before that.
-    pub(crate) fn set_back(&mut self, set: usize, way: u32, to: u32) {
+    #[inline]
+    fn replace(&mut self, set: usize, _: impl FnOnce() -> Option<u32>) -> u32 {
+        let way = self.links[set * self.stride + self.sentinel as usize].0;
+        self.touch(set, way);
+        way
+    }
+
+    /// It goes behind all valid ones, and behind the invalid ones of higher numbers.
+    fn invalidated(&mut self, set: usize, way: u32, is_valid: impl Fn(u32) -> bool) {
         let sentinel = self.sentinel;
-        let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
+        let links = self.of(set);
+        unlink(links, way);
+        let mut newer = links[sentinel as usize].0;
+        while newer != sentinel && !is_valid(newer) && newer < way {
+            newer = links[newer as usize].0;
+        }
+        insert_after(links, newer, way);
+    }
+
+    fn set_back(&mut self, set: usize, way: u32, depth: u32, valid: u32) {
+        let sentinel = self.sentinel;
+        let to = depth.min(valid.saturating_sub(1));
+        let links = self.of(set);
         // The way that stands there, from the nearer end of the list.
         let mut at = sentinel;
         if to < sentinel / 2 {
@@ -61,18 +83,6 @@ impl LruRing {
         }
         unlink(links, way);
         insert_after(links, at, way);
-    }
-
-    /// A way is invalid now: it goes behind all valid ones, and behind the invalid ones of higher numbers.
-    pub(crate) fn move_to_back(&mut self, set: usize, way: u32, is_valid: impl Fn(u32) -> bool) {
-        let sentinel = self.sentinel;
-        let links = &mut self.links[set * self.stride..(set + 1) * self.stride];
-        unlink(links, way);
-        let mut newer = links[sentinel as usize].0;
-        while newer != sentinel && !is_valid(newer) && newer < way {
-            newer = links[newer as usize].0;
-        }
-        insert_after(links, newer, way);
     }
 }
 

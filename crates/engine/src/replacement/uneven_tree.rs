@@ -3,9 +3,12 @@
 
 use lookaside_machine::{tree_left_ways, MAX_UNEVEN_TREE_WAYS};
 
-/// A tree's shape; its bits are a word a set, from all zero. A bit that is set = the victim is on the right.
+use super::SetPolicy;
+
+/// A word a set. A bit that is set = the victim is on the right.
 #[derive(Clone, Debug)]
 pub(crate) struct UnevenTree {
+    bits: Vec<u64>,
     nodes: Vec<[PlruBranch; 2]>,
     /// By way: the bits on its path, and those of them that point away from it.
     paths: Vec<(u64, u64)>,
@@ -19,9 +22,9 @@ enum PlruBranch {
 
 impl UnevenTree {
     /// Over 2 to [`MAX_UNEVEN_TREE_WAYS`] ways.
-    pub(crate) fn new(ways: u32) -> Self {
+    pub(super) fn new(sets: usize, ways: u32) -> Self {
         debug_assert!((2..=MAX_UNEVEN_TREE_WAYS).contains(&ways));
-        let mut tree = Self { nodes: Vec::new(), paths: Vec::new() };
+        let mut tree = Self { bits: vec![0; sets], nodes: Vec::new(), paths: Vec::new() };
         tree.grow(ways, (0, 0));
         tree
     }
@@ -43,7 +46,7 @@ impl UnevenTree {
 
     /// The way that the bits point at.
     #[inline]
-    pub(crate) fn victim(&self, bits: u64) -> u32 {
+    fn victim(&self, bits: u64) -> u32 {
         let mut node = 0;
         loop {
             match self.nodes[node as usize][(bits >> node & 1) as usize] {
@@ -52,11 +55,19 @@ impl UnevenTree {
             }
         }
     }
+}
 
-    /// The bits after a hit in, or a fill of, a way.
+impl SetPolicy for UnevenTree {
     #[inline]
-    pub(crate) fn touched(&self, bits: u64, way: u32) -> u64 {
+    fn touch(&mut self, set: usize, way: u32) {
         let (on_path, away) = self.paths[way as usize];
-        bits & !on_path | away
+        self.bits[set] = self.bits[set] & !on_path | away;
+    }
+
+    #[inline]
+    fn replace(&mut self, set: usize, invalid: impl FnOnce() -> Option<u32>) -> u32 {
+        let way = invalid().unwrap_or_else(|| self.victim(self.bits[set]));
+        self.touch(set, way);
+        way
     }
 }

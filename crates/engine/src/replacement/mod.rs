@@ -1,0 +1,108 @@
+//! Replacement policies: which way of a set is the victim (`SEMANTICS.md` §9). Each is a file that implements
+//! [`SetPolicy`]; [`ReplacementPolicy`] has a line for it.
+
+mod fill_order;
+mod random;
+mod reuse_intervals;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod uneven_tree;
+mod use_list;
+mod use_order;
+
+use lookaside_machine::Replacement;
+use lookaside_stats::SplitMix64;
+
+use fill_order::FillOrder;
+use random::RandomWays;
+use reuse_intervals::ReuseIntervals;
+use tree::Tree;
+use uneven_tree::UnevenTree;
+use use_list::UseList;
+use use_order::UseOrder;
+
+/// What all sets of an array remember of their ways.
+pub(crate) trait SetPolicy {
+    /// A hit in this way.
+    fn touch(&mut self, set: usize, way: u32);
+
+    /// The way that a fill uses, touched; `invalid` finds the lowest-numbered invalid way, if any.
+    fn replace(&mut self, set: usize, invalid: impl FnOnce() -> Option<u32>) -> u32;
+
+    /// This way is invalid now; `is_valid` tells of the others.
+    fn invalidated(&mut self, _set: usize, _way: u32, _is_valid: impl Fn(u32) -> bool) {}
+
+    /// Puts a valid way behind `depth` others of its set in the order of use, or behind all `valid` ones that there are,
+    /// if it stands before that. Where there is no such list nothing happens.
+    fn set_back(&mut self, _set: usize, _way: u32, _depth: u32, _valid: u32) {}
+
+    /// Brings a set's state nearer to the processor.
+    fn prefetch(&self, _set: usize) {}
+}
+
+/// Any of the policies.
+#[derive(Clone, Debug)]
+pub(crate) enum ReplacementPolicy {
+    UseOrder(UseOrder),
+    UseList(UseList),
+    FillOrder(FillOrder),
+    Tree(Tree),
+    UnevenTree(UnevenTree),
+    Random(RandomWays),
+    ReuseIntervals(ReuseIntervals),
+}
+
+impl ReplacementPolicy {
+    pub(crate) fn new(replacement: Replacement, sets: usize, ways: u32, rng: SplitMix64) -> Self {
+        match replacement {
+            Replacement::Lru if ways <= use_order::MAX_WAYS => Self::UseOrder(UseOrder::new(sets, ways)),
+            Replacement::Lru => Self::UseList(UseList::new(sets, ways)),
+            Replacement::Fifo => Self::FillOrder(FillOrder::new(sets, ways)),
+            Replacement::TreePlru if ways.is_power_of_two() => Self::Tree(Tree::new(sets, ways)),
+            Replacement::TreePlru => Self::UnevenTree(UnevenTree::new(sets, ways)),
+            Replacement::Random => Self::Random(RandomWays::new(ways, rng)),
+            Replacement::Srrip => Self::ReuseIntervals(ReuseIntervals::new(sets, ways)),
+        }
+    }
+}
+
+/// Does the same for whichever policy it is.
+macro_rules! each {
+    ($policy:expr, $its:ident => $does:expr) => {
+        match $policy {
+            ReplacementPolicy::UseOrder($its) => $does,
+            ReplacementPolicy::UseList($its) => $does,
+            ReplacementPolicy::FillOrder($its) => $does,
+            ReplacementPolicy::Tree($its) => $does,
+            ReplacementPolicy::UnevenTree($its) => $does,
+            ReplacementPolicy::Random($its) => $does,
+            ReplacementPolicy::ReuseIntervals($its) => $does,
+        }
+    };
+}
+
+impl SetPolicy for ReplacementPolicy {
+    #[inline(always)]
+    fn touch(&mut self, set: usize, way: u32) {
+        each!(self, policy => policy.touch(set, way));
+    }
+
+    #[inline(always)]
+    fn replace(&mut self, set: usize, invalid: impl FnOnce() -> Option<u32>) -> u32 {
+        each!(self, policy => policy.replace(set, invalid))
+    }
+
+    fn invalidated(&mut self, set: usize, way: u32, is_valid: impl Fn(u32) -> bool) {
+        each!(self, policy => policy.invalidated(set, way, is_valid));
+    }
+
+    fn set_back(&mut self, set: usize, way: u32, depth: u32, valid: u32) {
+        each!(self, policy => policy.set_back(set, way, depth, valid));
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, set: usize) {
+        each!(self, policy => policy.prefetch(set));
+    }
+}
