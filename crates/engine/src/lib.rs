@@ -17,11 +17,30 @@
 //! ```
 //!
 //! # The path of an access
-//! `run_block.rs` cuts a block at its events (`events.rs`). `access.rs` is the scalar path, one access by every rule:
-//! TLB arrays (`tlb_lookup.rs`, `tlb.rs`), the page walk (`walker.rs`), data caches (`data_cache.rs`), the rows that are
-//! charged (`rows.rs`). `batch_path.rs` takes many accesses through the same hardware stage by stage; its counts are
-//! those of the scalar path. `plan.rs` is the machine made ready to run, `engine.rs` the state of a run, and
-//! `summary.rs` makes the outcome of the counts.
+//! There is one, and `access.rs` is its table of contents. What a part of the hardware holds depends on nothing but what
+//! came to it before, in order. So up to 256 accesses go through one part together, then those that it had not go through
+//! the next (`stages.rs`), and each part is a loop over a list of keys.
+//!
+//! 1. `run_block.rs` cuts a block at its events, and `events.rs` does what these say.
+//! 2. `access.rs` puts accesses into a batch (`batch.rs`). Those of one kind to one page, and line where data caches are
+//!    asked, one after the other, are one *item* (`row_groups.rs`): all but the first find what that one left. What is
+//!    known of the address is at hand by *chunk* of 2 MiB: whose page it is, its size, names in the TLBs, frame
+//!    (`chunks.rs`).
+//! 3. `tlb_levels.rs` asks the TLB levels. An array that misses is filled at once: what the later levels answer changes
+//!    nothing about that. From the first level on that has several arrays, or entries of page directories, which walks
+//!    change, one item goes all the way before the next.
+//! 4. `walks.rs` asks the walk caches from where each walk begins, and lists what it reads. Nested walks, and others that
+//!    are unlike the usual, go one by one (`walker.rs`).
+//! 5. `cache_requests.rs` puts what walks read and the items' own lines in order and asks the data caches.
+//! 6. `settle.rs` works out what each walk cost (`walk_cost.rs`), where somebody wants to know it by the walk.
+//! 7. `access.rs` charges rows (`rows.rs`), and shows each access to who looks on (`trace_hook.rs`).
+//! 8. `batch_tally.rs` counted how many items came to each stage. `batch_counts.rs` works out hits, misses and costs from
+//!    that at the end of a run of accesses, and `summary.rs` makes the outcome.
+//!
+//! An array is a `store.rs`: sets in order of use (`lru.rs`), small trees (`plru.rs`), or any policy of `replacement/`
+//! over slots (`assoc.rs`). Lists of keys are looked up by `list_lookup.rs`, with vectors where the processor has them
+//! (`avx512.rs`). `plan.rs` is the machine made ready to run, `engine.rs` the state of a run, `hardware.rs` what exists of
+//! the machine.
 
 mod access;
 mod asid;

@@ -34,8 +34,11 @@ pub(crate) struct TlbStages {
     pub(crate) again: [u8; MAX_ROUTES],
     /// The first stage that has entries of several pages; the number of stages if none has.
     pub(crate) first_coalescing: u8,
-    /// The first stage that walks change: from here on one item walks before the next one asks.
+    /// The first stage that has several arrays, or that walks change: from here on one item asks all stages before the
+    /// next one asks any.
     pub(crate) first_in_turn: u8,
+    /// An item walks before the next one asks these.
+    pub(crate) walks_change_stages: bool,
 }
 
 /// One array; or arrays of one level that some accesses ask together.
@@ -188,18 +191,17 @@ impl TlbStages {
             .collect();
         let order = StageOrder::new(&routes, stages.len());
         let is_one = |route: usize| stages.get(usize::from(order.first[route])).is_some_and(|s| s.only.is_some());
-        let first_with = |is_such: fn(&EnginePlan, &WayArray) -> bool| {
-            let has_such = |stage: &TlbStage| stage.arrays.iter().flatten().any(|array| is_such(plan, array));
-            stages.iter().position(has_such).unwrap_or(stages.len()) as u8
+        let first_with =
+            |is_such: &dyn Fn(&TlbStage) -> bool| stages.iter().position(is_such).unwrap_or(stages.len()) as u8;
+        let has = |stage: &TlbStage, is_such: &dyn Fn(&WayArray) -> bool| stage.arrays.iter().flatten().any(is_such);
+        let is_changed = |stage: &TlbStage| {
+            plan.walks != WalkPlan::CountOnly && has(stage, &|array| plan.directories.arrays.contains(&array.array))
         };
         Self {
             again: std::array::from_fn(|route| if is_one(route) { SAME_PAGE } else { 0 }),
-            first_coalescing: first_with(|_, array| array.coalesces),
-            first_in_turn: if plan.walks == WalkPlan::CountOnly {
-                order.end()
-            } else {
-                first_with(|plan, array| plan.directories.arrays.contains(&array.array))
-            },
+            first_coalescing: first_with(&|stage| has(stage, &|array| array.coalesces)),
+            first_in_turn: first_with(&|stage| stage.only.is_none() || is_changed(stage)),
+            walks_change_stages: stages.iter().any(is_changed),
             order,
             stages,
         }

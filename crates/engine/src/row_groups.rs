@@ -38,9 +38,9 @@ pub(crate) fn group_rows(
     let (mut n, mut row) = (len.min(1), 1);
     let differs = |row: usize| (addrs[row] ^ addrs[row - 1]) >> shift | u64::from(kinds[row] != kinds[row - 1]);
     if [Kind::Load, Kind::Store, Kind::Fetch].into_iter().any(|kind| alike.apart[kind as usize] && has(kinds, kind)) {
-        for row in 1..len {
+        for (row, &kind) in kinds.iter().enumerate().skip(1) {
             starts[n] = row as u16;
-            n += usize::from(differs(row) != 0 || alike.apart[kinds[row] as usize]);
+            n += usize::from(differs(row) != 0 || alike.apart[kind as usize]);
         }
         starts[n] = len as u16;
         return n;

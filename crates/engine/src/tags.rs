@@ -143,7 +143,7 @@ cycles = 100.0
     fn blocks(chunks: &[u64]) -> impl Iterator<Item = Block> + '_ {
         chunks.chunks(10).map(|chunks| {
             let mut block = Block { process: 1, thread: 1, ..Block::default() };
-            // Now and then a kernel page, by the scalar path.
+            // Now and then a kernel page.
             let high = |chunk: u64| if chunk.is_multiple_of(11) { 0xffff_8000_0000_0000 } else { 0 };
             chunks.iter().for_each(|&chunk| block.push(Kind::Load, high(chunk) | chunk << 21 | (chunk % 7) << 12));
             block

@@ -24,7 +24,7 @@ impl Engine {
         let len = batch.len;
         let end = tlb.order.end();
         let first_marked = if batch.flags & IS_MARKED_EARLY != 0 { 0 } else { tlb.first_coalescing };
-        // Those that are asked for one by one walk at once.
+        // Of those that are asked for in turn it is not known how far they go.
         let first_marked = if tlb.first_in_turn == end { first_marked } else { first_marked.min(tlb.first_in_turn) };
         for number in 0..tlb.first_in_turn {
             if number == first_marked {
@@ -65,23 +65,18 @@ impl Engine {
         }
     }
 
-    /// Asks a stage for the items that come to it, and sends those on that it had not.
+    /// Asks a stage of one array for the items that come to it, and sends those on that it had not.
     fn ask_level(&mut self, batch: &mut Batch, number: u8, block: &Block, context: &AccessContext) {
         let tlb = &context.routing.tlb;
-        let stage = &tlb.stages[usize::from(number)];
+        let Some(arrays) = &tlb.stages[usize::from(number)].only else { return };
         let mut n = tlb.order.items_at(batch.simd, number, &batch.next[..batch.len], &mut batch.lists.items);
         if n == 0 && batch.leaves.is_empty() {
             return;
         }
-        let missed = match &stage.only {
-            Some(arrays) => {
-                if batch.has_locks() && arrays[BASE].has_locks {
-                    n = self.drop_locked(batch, n, arrays, block, context);
-                }
-                self.ask_one_array(batch, n, arrays)
-            }
-            None => self.ask_several_arrays(batch, n, number, block, context),
-        };
+        if batch.has_locks() && arrays[BASE].has_locks {
+            n = self.drop_locked(batch, n, arrays, block, context);
+        }
+        let missed = self.ask_one_array(batch, n, arrays);
         let lists = &batch.lists;
         let which = (&lists.items, &lists.missed[..missed]);
         tlb.order.advance(number, which, &batch.route, &mut batch.next, &mut batch.tally.tlb);
@@ -166,40 +161,8 @@ impl Engine {
         lookups.missed
     }
 
-    /// Asks several arrays, of which each item asks some: how many had none.
-    fn ask_several_arrays(
-        &mut self,
-        batch: &mut Batch,
-        n: usize,
-        number: u8,
-        block: &Block,
-        context: &AccessContext,
-    ) -> usize {
-        let stage = &context.routing.tlb.stages[usize::from(number)];
-        let mut missed = 0;
-        let mut at = 0;
-        for k in 0..n {
-            let item = usize::from(batch.lists.items[k]);
-            while let Some(left) = batch.leaves.get(at).filter(|left| usize::from(left.item) <= item) {
-                if left.slot.is_some_and(|slot| stage.has(slot)) {
-                    left.move_entry(&mut self.hardware);
-                }
-                at += 1;
-            }
-            let arrays = &stage.arrays[usize::from(batch.route[item])];
-            let array = self.ask_arrays(batch, item, arrays, block, context);
-            if array.is_none() {
-                self.fill_arrays(batch, item, number, arrays, block, context);
-            }
-            batch.lists.missed[missed] = k as u16;
-            missed += usize::from(array.is_none());
-        }
-        let rest = batch.leaves[at..].iter().filter(|left| left.slot.is_some_and(|slot| stage.has(slot)));
-        rest.for_each(|left| left.move_entry(&mut self.hardware));
-        missed
-    }
-
-    /// Asks the stages that walks change, for one item after the other, each of which walks before the next one asks.
+    /// Asks the stages from [`TlbStages::first_in_turn`](crate::routing::TlbStages::first_in_turn) on for one item after
+    /// the other, each of which walks before the next one asks if walks change them.
     fn ask_in_turn(&mut self, batch: &mut Batch, block: &Block, context: &AccessContext) {
         let tlb = &context.routing.tlb;
         let (first_in_turn, end) = (tlb.first_in_turn, tlb.order.end());
@@ -227,7 +190,7 @@ impl Engine {
                 }
                 tlb.order.advance_one(number, route, &mut batch.next[item], &mut batch.tally.tlb);
             }
-            if batch.next[item] == end {
+            if batch.next[item] == end && tlb.walks_change_stages {
                 self.walk_in_turn(batch, item, context);
             }
             let mut filled = first;

@@ -22,7 +22,7 @@ impl Engine {
         if batch.walks_by_lists {
             self.ask_walk_caches(batch, context);
             self.end_walks(batch, context);
-        } else if context.routing.tlb.first_in_turn == context.routing.tlb.order.end() {
+        } else if !context.routing.tlb.walks_change_stages {
             for walk in 0..batch.walks.len {
                 self.walk(batch, walk, usize::from(batch.walks.items[walk]), context);
             }

@@ -1,6 +1,6 @@
 //! First in, first out.
 
-use super::SetPolicy;
+use super::set_policy::SetPolicy;
 
 /// The next victim of each set.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use lookaside_stats::SplitMix64;
 
-use super::SetPolicy;
+use super::set_policy::SetPolicy;
 
 /// One generator for all sets.
 #[derive(Clone, Debug)]

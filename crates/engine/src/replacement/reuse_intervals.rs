@@ -1,7 +1,7 @@
 //! SRRIP: how far off each way's next use is taken to be; the farthest goes (Jaleel et al., "High Performance Cache
 //! Replacement Using Re-Reference Interval Prediction (RRIP)", ISCA 2010).
 
-use super::SetPolicy;
+use super::set_policy::SetPolicy;
 
 /// Ways whose intervals a word holds.
 const INTERVAL_WAYS: u32 = 32;

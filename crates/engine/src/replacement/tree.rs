@@ -1,6 +1,6 @@
 //! Tree pseudo-LRU over a power of two of ways.
 
-use super::SetPolicy;
+use super::set_policy::SetPolicy;
 
 /// `words` words a set: bit n is tree node n in heap order, the root being 1. A bit that is set = the victim is on the
 /// right.

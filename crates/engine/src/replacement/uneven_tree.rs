@@ -3,7 +3,7 @@
 
 use lookaside_machine::{tree_left_ways, MAX_UNEVEN_TREE_WAYS};
 
-use super::SetPolicy;
+use super::set_policy::SetPolicy;
 
 /// A word a set. A bit that is set = the victim is on the right.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! LRU of more than 16 ways: the order of use in a list a set. Invalid ways are at the old end, the lowest-numbered last.
 
-use super::SetPolicy;
+use super::set_policy::SetPolicy;
 
 /// Doubly linked recency lists, one a set, each closed through a sentinel at index `ways`.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! LRU of at most 16 ways: the order of use in a word a set.
 
-use super::SetPolicy;
+use super::set_policy::SetPolicy;
 use crate::prefetch::prefetch;
 
 /// Ways that the nibbles of a word can number.
