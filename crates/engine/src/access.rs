@@ -18,7 +18,7 @@ use crate::prefetch::prefetch;
 use crate::routing::{kind_and_class, tlb_route};
 use crate::row_groups::{group_rows, AlikeRule, MAX_ROWS};
 use crate::rows::RowCost;
-use crate::stages::{MAX_ITEMS, MAX_KEYS, MAX_ROUTES};
+use crate::stages::{MAX_ITEMS, MAX_ROUTES};
 use crate::trace_hook::SeenPart;
 use crate::AccessResult;
 
@@ -66,7 +66,7 @@ impl Engine {
         let kinds = &block.kind[rows.clone()];
         let alike = if batch.seen.is_any() { AlikeRule { apart: [true; KINDS], ..plan.alike } } else { plan.alike };
         let groups = group_rows(batch.simd, addrs, kinds, alike, &mut batch.starts);
-        batch.most_now = batch.most.min(MAX_KEYS / plan.most_requests);
+        batch.most_now = batch.most.min(plan.most_items);
         batch.first_row = rows.start;
         batch.first_group = 0;
         leaves = self.begin_batch(batch, groups, leaves, context);

@@ -9,6 +9,7 @@ use crate::routing::Routing;
 pub(crate) const KERNEL: usize = 0;
 
 /// Who makes a run of accesses: what stays the same for all of them.
+#[derive(Debug)]
 pub(crate) struct AccessContext {
     pub(crate) space: usize,
     pub(crate) process: u32,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::asid::{AsidSlots, SpaceIds};
 use crate::batch::Batch;
 use crate::chunks::KnownChunks;
+use crate::context::AccessContext;
 use crate::counts::EngineCounts;
 use crate::fasthash::FastMap;
 use crate::hardware::Hardware;
@@ -52,6 +53,10 @@ pub struct Engine {
     pub(crate) batch: Option<Box<Batch>>,
     pub(crate) windows: RecorderWindows,
     thread_of: FastMap<(u32, u32), usize>,
+    /// Of the block that ran last: process and thread, and their indices.
+    last_block: Option<((u32, u32), (usize, usize))>,
+    /// By thread: what its last run of accesses had in common.
+    pub(crate) contexts: Vec<Option<AccessContext>>,
     /// Process that each hardware thread ran last.
     pub(crate) last_process: Vec<Option<u32>>,
     /// By hardware thread: the processes that may have entries there, if their number is bounded.
@@ -84,6 +89,8 @@ impl Engine {
             batch: None,
             windows: RecorderWindows::default(),
             thread_of: FastMap::default(),
+            last_block: None,
+            contexts: Vec::new(),
             last_process: vec![None; plan.hw_threads],
             asid_slots: setup.machine.context_switch.address_spaces.map(|n| vec![AsidSlots::new(n); plan.hw_threads]),
             ids: SpaceIds::new(max_id),
@@ -91,6 +98,18 @@ impl Engine {
             setup,
             plan,
         })
+    }
+
+    /// Indices of the space and the thread of a block.
+    pub(crate) fn space_and_thread(&mut self, process: u32, thread: u32) -> (usize, usize) {
+        match self.last_block {
+            Some((of, indices)) if of == (process, thread) => indices,
+            _ => {
+                let indices = (self.space(process), self.thread(process, thread));
+                self.last_block = Some(((process, thread), indices));
+                indices
+            }
+        }
     }
 
     /// Index of a process's space.
@@ -111,6 +130,7 @@ impl Engine {
         if index == next {
             let hw = next % self.plan.hw_threads;
             self.threads.push(ThreadTotals { process, thread, hw, accesses: 0, cost: RowCost::default() });
+            self.contexts.push(None);
         }
         index
     }

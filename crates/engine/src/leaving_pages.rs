@@ -66,13 +66,13 @@ impl Engine {
     ) -> &'a [(u32, Event)] {
         batch.leaves.clear();
         batch.limit = batch.most_now;
-        // With what the items' walks may read the lines of pages that leave find room among the batch's requests.
-        let most_window_items = (MAX_KEYS / context.plan.most_requests / 2).max(1);
-        let most_window_lines = (MAX_KEYS - most_window_items * context.plan.most_requests) as u32;
         if leaves.is_empty() || batch.first_group == groups {
             return leaves;
         }
-        batch.limit = batch.most_now.min(batch.reach).min(most_window_items);
+        // With what the items' walks may read the lines of pages that leave find room among the batch's requests.
+        let most_items = (context.plan.most_items / 2).max(1);
+        let most_lines = (MAX_KEYS - most_items * context.plan.most_requests) as u32;
+        batch.limit = batch.most_now.min(batch.reach).min(most_items);
         let row_of = |batch: &Batch, item: usize| batch.first_of(item) as u32;
         let first = row_of(batch, 0);
         let (now, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.0 <= first));
@@ -85,7 +85,7 @@ impl Engine {
             }
             let Some(left) = LeavingPage::new(event, item as u16).filter(|_| item < end) else { break };
             lines += left.lines.count_ones();
-            if lines > most_window_lines {
+            if lines > most_lines {
                 batch.limit = item;
                 break;
             }

@@ -56,7 +56,7 @@ impl TreeSets {
     /// [`Self::access_or_fill`] of each tag of a list.
     pub(crate) fn look_up_list(&mut self, simd: SimdLevel, keys: LookupKeys<'_>, missed: &mut [u16]) -> LookupCounts {
         #[cfg(target_arch = "x86_64")]
-        if simd == SimdLevel::Avx512 {
+        if simd == SimdLevel::Avx512 && keys.sets.len() >= LEAST_KEYS {
             return avx512::look_up_trees(self, keys, missed);
         }
         let _ = simd;

@@ -47,6 +47,8 @@ pub(crate) struct EnginePlan {
     pub(crate) walks_are_short: bool,
     /// Most lines that an access asks the data caches for: its own, and what its walk reads.
     pub(crate) most_requests: usize,
+    /// Accesses of which all find room among a batch's requests.
+    pub(crate) most_items: usize,
     /// Some array's pages are held apart by hardware thread.
     pub(crate) hw_tags: bool,
     /// The kernel half is told by the translated address.

@@ -13,6 +13,7 @@ use crate::plan::{
 use crate::plan_check::{frames, huge_page, locks, walk_plan};
 use crate::row_groups::AlikeRule;
 use crate::set_index::SetIndex;
+use crate::stages::MAX_KEYS;
 use crate::{Setup, SetupError};
 
 impl EnginePlan {
@@ -86,6 +87,7 @@ impl EnginePlan {
         let memory_units = to_units(machine.memory.cycles);
         let directories = Directories::new(machine, &guest_levels, leaf_at, in_parts);
         let host_levels = host.as_ref().map_or(0, |host: &HostPlan| host.levels.len());
+        let most_requests = 1 + guest_levels.len() * (1 + host_levels) + host_levels;
         let stalls = data_route.each_ref().map(|route| stalls(route, &caches, memory_units, stream_units));
         Ok(Self {
             format,
@@ -100,7 +102,8 @@ impl EnginePlan {
             chunk_shift,
             huge_pages_have_parts: tlbs.iter().any(|tlb| tlb.entry_shift[HUGE] == tlb.entry_shift[BASE]),
             alike: alike(&routes, &caches, &data_route),
-            most_requests: 1 + guest_levels.len() * (1 + host_levels) + host_levels,
+            most_requests,
+            most_items: MAX_KEYS / most_requests,
             walks_are_short: host.is_none()
                 && !directories.are_held()
                 && guest.len() <= MAX_WALK_STEPS

@@ -28,8 +28,7 @@ impl Engine {
     }
 
     pub(crate) fn run_with(&mut self, block: &Block, seen: SeenPart, see: &mut dyn FnMut(AccessResult)) {
-        let space = self.space(block.process);
-        let thread = self.thread(block.process, block.thread);
+        let (space, thread) = self.space_and_thread(block.process, block.thread);
         let len = block.addr.len().min(block.kind.len());
         self.watch_windows(block);
         self.swap_warm_up();
@@ -74,20 +73,25 @@ impl Engine {
                 batch.seen.results.drain(..).for_each(&mut *see);
             }
         }
-        self.make_room_for_tags(leaves.len());
-        self.apply_leaves(leaves, &context);
+        if !leaves.is_empty() {
+            self.make_room_for_tags(leaves.len());
+            self.apply_leaves(leaves, &context);
+        }
+        self.contexts[thread] = Some(context);
     }
 
     /// A run of accesses begins: maybe a context switch.
     fn begin(&mut self, space: usize, thread: usize) -> AccessContext {
         let hw = self.threads[thread].hw;
         let process = self.spaces[space].process;
-        let routing = self.hardware.routing(&self.plan, hw);
+        let known = self.contexts[thread].take().filter(|known| known.hw == hw);
+        let routing = || (Arc::clone(&self.plan), self.hardware.routing(&self.plan, hw));
+        let (plan, routing) = known.map_or_else(routing, |known| (known.plan, known.routing));
         let last = self.last_process[hw].replace(process);
         if last != Some(process) {
             self.switch(last.is_some(), process, hw, &routing);
         }
-        AccessContext { space, process, id: self.space_id(space), hw, thread, plan: Arc::clone(&self.plan), routing }
+        AccessContext { space, process, id: self.space_id(space), hw, thread, plan, routing }
     }
 
     /// Flushes what a context switch does. The first process of a hardware thread only takes a slot.

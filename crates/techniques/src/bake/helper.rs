@@ -96,10 +96,10 @@ impl<'a> RunningHelper<'a> {
     /// The touch: its latency in cycles.
     fn touch(&mut self, engine: &mut Engine, is_warm: bool) -> f64 {
         let process = self.baker.process;
-        let leaf = engine.leaf_level(process, self.next);
-        let table = self.table_of(leaf);
-        let counts = if is_warm { &mut self.warm } else { &mut self.counted };
         if self.baker.way == TouchMethod::Entries {
+            let leaf = engine.leaf_level(process, self.next);
+            let table = self.table_of(leaf);
+            let counts = if is_warm { &mut self.warm } else { &mut self.counted };
             // The entries above are read once a table (section 4.3): of them, the one that points to it can be far.
             let mut cycles = 0.0;
             if self.table.replace((table, leaf)) != Some((table, leaf)) {
@@ -107,16 +107,18 @@ impl<'a> RunningHelper<'a> {
             }
             return cycles + engine.read_entry((process, THREAD), self.next, leaf, counts);
         }
+        let counts = if is_warm { &mut self.warm } else { &mut self.counted };
         self.block.addr[0] = self.next;
+        if self.baker.way == TouchMethod::Prefetch {
+            // Its line comes by itself.
+            let mut translation = 0.0;
+            engine.run_background_traced(&self.block, counts, &mut |result| translation = result.cycles);
+            return translation;
+        }
         engine.run_background(&self.block, counts);
         let after = engine.background_clock(counts);
         let before = std::mem::replace(&mut self.clocks[usize::from(is_warm)], after);
-        let translation = after.translation_cycles - before.translation_cycles;
-        match self.baker.way {
-            // Its line comes by itself.
-            TouchMethod::Prefetch => translation,
-            _ => translation + after.other_cycles - before.other_cycles,
-        }
+        after.waiting_cycles() - before.waiting_cycles()
     }
 
     /// Which table of a level translates the next address.

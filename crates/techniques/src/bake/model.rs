@@ -57,7 +57,7 @@ pub fn model(
             slice::cut(&block, from..to, &mut step);
             let is_warm = seen < program.warm_accesses;
             let counts = if is_warm { &mut warm } else { &mut counted };
-            core.run(&mut engine, &step, counts);
+            core.run(&mut engine, &step, is_warm, counts);
             seen += (to - from) as u64;
             if is_warm {
                 warm_cycles = core.cycles();

@@ -1,6 +1,6 @@
 //! The program's core: the engine says what each access waits for, the core what of that it waits for by turns.
 
-use lookaside_engine::{BackgroundCounts, Engine};
+use lookaside_engine::{BackgroundCounts, Engine, ModelClock};
 use lookaside_machine::{Machine, Serves};
 use lookaside_timing::{AddressFlow, CoreParameters, TimedAccess, TimedCore};
 use lookaside_trace::{Block, Kind};
@@ -18,6 +18,8 @@ pub(super) struct ProgramCore<'a> {
     accesses: usize,
     /// Of an instruction, between two accesses.
     instructions: f64,
+    /// The engine's clocks after the last step: that of what counts, of what warms up.
+    clocks: [ModelClock; 2],
 }
 
 impl<'a> ProgramCore<'a> {
@@ -33,7 +35,7 @@ impl<'a> ProgramCore<'a> {
             }
         };
         let core = TimedCore::new(core);
-        Ok(Self { core, flow, hit_cycles, blocks: 0, accesses: 0, instructions: 0.0 })
+        Ok(Self { core, flow, hit_cycles, blocks: 0, accesses: 0, instructions: 0.0, clocks: Default::default() })
     }
 
     /// What is run from here on is of the next block.
@@ -42,9 +44,8 @@ impl<'a> ProgramCore<'a> {
         self.accesses = 0;
     }
 
-    /// Runs the next accesses of the block.
-    pub(super) fn run(&mut self, engine: &mut Engine, step: &Block, counts: &mut BackgroundCounts) {
-        let before = engine.background_clock(counts);
+    /// Runs the next accesses of the block. `counts`: those of what warms up or of what counts, which nobody else adds to.
+    pub(super) fn run(&mut self, engine: &mut Engine, step: &Block, is_warm: bool, counts: &mut BackgroundCounts) {
         let (mut at, mut told) = (0, 0.0);
         engine.run_background_traced(step, counts, &mut |result| {
             let (flow, instructions) = self.next_flow();
@@ -62,6 +63,7 @@ impl<'a> ProgramCore<'a> {
             at += 1;
         });
         let after = engine.background_clock(counts);
+        let before = std::mem::replace(&mut self.clocks[usize::from(is_warm)], after);
         let accesses = (after.accesses - before.accesses) as f64;
         // Left-out repeats and context switches.
         self.core.stall(accesses + after.waiting_cycles() - before.waiting_cycles() - told);
