@@ -163,6 +163,9 @@ impl Engine {
             self.number_rows(batch, context);
         }
         self.ask_tlbs(batch, block, context);
+        if let Some(passed) = &mut self.passed {
+            passed.add(batch, &context.routing.tlb.order);
+        }
         if context.plan.walks != WalkPlan::CountOnly && batch.walks.len > 0 {
             self.begin_walks(batch, context);
         }

@@ -10,6 +10,7 @@ use crate::counts::EngineCounts;
 use crate::fasthash::FastMap;
 use crate::hardware::Hardware;
 use crate::interval_state::IntervalState;
+use crate::passed_rows::PassedRows;
 use crate::plan::EnginePlan;
 use crate::rows::{Attribution, RowCost, ThreadTotals};
 use crate::space::AddressSpace;
@@ -65,6 +66,8 @@ pub struct Engine {
     pub(crate) ids: SpaceIds,
     /// A page can be hit that was never walked for: marks must be set at each access.
     pub(crate) marks_every_access: bool,
+    /// What the first level had not, where others want to know it.
+    pub(crate) passed: Option<PassedRows>,
 }
 
 impl Engine {
@@ -73,9 +76,15 @@ impl Engine {
     /// # Errors
     /// The machine is impossible, or the setup asks for what it does not have.
     pub fn new(setup: Setup) -> Result<Self, SetupError> {
-        let plan = Arc::new(EnginePlan::new(&setup)?);
+        let plan = EnginePlan::new(&setup)?;
+        Ok(Self::by_plan(setup, plan))
+    }
+
+    /// Makes ready to run by a plan for this setup.
+    pub(crate) fn by_plan(setup: Setup, plan: EnginePlan) -> Self {
+        let plan = Arc::new(plan);
         let max_id = plan.tlbs.iter().map(|tlb| tlb.max_id(&plan)).fold(MAX_HOLDER, u64::min);
-        Ok(Self {
+        Self {
             hardware: Hardware::new(&plan, setup.seed),
             tables: TableMemo::new(),
             streams: vec![Streams::default(); plan.hw_threads],
@@ -95,9 +104,17 @@ impl Engine {
             asid_slots: setup.machine.context_switch.address_spaces.map(|n| vec![AsidSlots::new(n); plan.hw_threads]),
             ids: SpaceIds::new(max_id),
             marks_every_access: false,
+            passed: None,
             setup,
             plan,
-        })
+        }
+    }
+
+    /// Works by a batch that others use too.
+    pub(crate) fn run_by(&mut self, batch: &mut Option<Box<Batch>>, run: impl FnOnce(&mut Self)) {
+        self.batch = batch.take();
+        run(self);
+        *batch = self.batch.take();
     }
 
     /// Indices of the space and the thread of a block.

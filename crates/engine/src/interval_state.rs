@@ -27,6 +27,8 @@ pub(crate) struct IntervalUnits {
     pub(crate) walk: u128,
     pub(crate) translation: u128,
     pub(crate) other: u128,
+    /// Of translation: hits of first-level arrays.
+    pub(crate) first_level: u128,
 }
 
 impl IntervalState {

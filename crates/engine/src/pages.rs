@@ -19,7 +19,7 @@ const MEMO_LEN: usize = 1 << 11;
 pub(crate) struct PageStates {
     chunks: Vec<ChunkPages>,
     chunk_of: FastMap<u64, u32>,
-    /// Chunks asked for lately, by the low bits of their numbers.
+    /// Chunks asked for lately, by the low bits of their numbers; none before the first.
     memo: Vec<(u64, u32)>,
     huge_shift: u32,
     ranges: FastMap<u64, HugeRange>,
@@ -91,7 +91,7 @@ impl PageStates {
         Self {
             chunks: Vec::new(),
             chunk_of: FastMap::default(),
-            memo: vec![(u64::MAX, 0); MEMO_LEN],
+            memo: Vec::new(),
             huge_shift,
             ranges: FastMap::default(),
             ever: [0; 2],
@@ -209,11 +209,10 @@ impl PageStates {
     #[inline]
     pub(crate) fn chunk_at(&mut self, va: u64) -> usize {
         let number = va >> CHUNK_SHIFT;
-        let memo = self.memo[number as usize % MEMO_LEN];
-        if memo.0 == number {
-            return memo.1 as usize;
+        match self.memo.get(number as usize % MEMO_LEN) {
+            Some(&(known, chunk)) if known == number => chunk as usize,
+            _ => self.find_chunk(number),
         }
-        self.find_chunk(number)
     }
 
     #[cold]
@@ -222,6 +221,9 @@ impl PageStates {
         let chunk = *self.chunk_of.entry(number).or_insert(next);
         if chunk == next {
             self.chunks.push(ChunkPages { number, words: [PageBits::default(); CHUNK_PAGES / 64], rows: None });
+        }
+        if self.memo.is_empty() {
+            self.memo = vec![(u64::MAX, 0); MEMO_LEN];
         }
         self.memo[number as usize % MEMO_LEN] = (number, chunk);
         chunk as usize

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use lookaside_trace::{Block, Source, TraceError};
 
+use crate::batch::Batch;
+use crate::model_group::ModelGroup;
 use crate::model_queue::ModelQueue;
 use crate::{Engine, Outcome, Setup, SetupError};
 
@@ -46,7 +48,8 @@ pub fn run_source(
 }
 
 /// Runs several setups over a source that is decoded once, on as many threads as there are CPUs (at most one a setup)
-/// beside the one that decodes. The outcomes are the same as from runs one by one.
+/// beside the one that decodes. The outcomes are the same as from runs one by one. Setups that count walks only and differ
+/// in nothing but the later TLB levels ask the first level once.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -71,7 +74,12 @@ pub fn run_many(
     source: &mut dyn Source,
     progress: impl FnMut(u64) -> ControlFlow<()>,
 ) -> Result<RunResult, SetupError> {
-    run_many_watched(setups, source, progress, |_, _, _| ())
+    let groups = ModelGroup::of(setups, cpus())?;
+    let run = |batch: &mut Option<Box<Batch>>, _: usize, group: &mut ModelGroup, block: &Block| group.run(batch, block);
+    let (groups, accesses, end) = run_models(groups, source, progress, run);
+    let mut outcomes: Vec<_> = groups.flat_map(ModelGroup::outcomes).collect();
+    outcomes.sort_by_key(|(number, _)| *number);
+    Ok(RunResult { outcomes: outcomes.into_iter().map(|(_, outcome)| outcome).collect(), accesses, end })
 }
 
 /// As [`run_many`]. `watch` is called after each block with the number of a setup, its model and the block, in order for
@@ -82,21 +90,42 @@ pub fn run_many(
 pub fn run_many_watched(
     setups: Vec<Setup>,
     source: &mut dyn Source,
-    mut progress: impl FnMut(u64) -> ControlFlow<()>,
+    progress: impl FnMut(u64) -> ControlFlow<()>,
     watch: impl Fn(usize, &Engine, &Block) + Sync,
 ) -> Result<RunResult, SetupError> {
     let engines = setups.into_iter().map(Engine::new).collect::<Result<Vec<_>, _>>()?;
-    let cpus = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = cpus.min(engines.len());
-    let queue = ModelQueue::new(engines);
+    let run = |batch: &mut Option<Box<Batch>>, number: usize, engine: &mut Engine, block: &Block| {
+        engine.run_by(batch, |engine| engine.run(block));
+        watch(number, engine, block);
+    };
+    let (engines, accesses, end) = run_models(engines, source, progress, run);
+    Ok(RunResult { outcomes: engines.map(|engine| engine.outcome()).collect(), accesses, end })
+}
+
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Runs models over a source: these, the accesses, and how it ended. `run` gets a thread's batch, the number of a model,
+/// the model and a block.
+fn run_models<M: Send>(
+    models: Vec<M>,
+    source: &mut dyn Source,
+    mut progress: impl FnMut(u64) -> ControlFlow<()>,
+    run: impl Fn(&mut Option<Box<Batch>>, usize, &mut M, &Block) + Sync,
+) -> (impl Iterator<Item = M>, u64, RunEnd) {
+    let threads = cpus().min(models.len());
+    let queue = ModelQueue::new(models);
     let mut accesses = 0;
     let end = std::thread::scope(|scope| {
-        let run_models = || {
+        let run_taken = || {
+            // One after the other uses it.
+            let mut batch = None;
             while let Some(model) = queue.take() {
-                model.run(&watch);
+                model.run(|number, model, block| run(&mut batch, number, model, block));
             }
         };
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run_models)).collect();
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run_taken)).collect();
         let end = give_blocks(&queue, source, |more| {
             accesses += more;
             progress(accesses)
@@ -106,12 +135,12 @@ pub fn run_many_watched(
         }
         end
     });
-    Ok(RunResult { outcomes: queue.into_engines().map(|engine| engine.outcome()).collect(), accesses, end })
+    (queue.into_models(), accesses, end)
 }
 
 /// Puts a source's blocks into the queue, and ends it. `progress` is called after each with its accesses.
-fn give_blocks(
-    queue: &ModelQueue,
+fn give_blocks<M>(
+    queue: &ModelQueue<M>,
     source: &mut dyn Source,
     mut progress: impl FnMut(u64) -> ControlFlow<()>,
 ) -> RunEnd {

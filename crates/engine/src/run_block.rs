@@ -34,15 +34,46 @@ impl Engine {
         self.swap_warm_up();
         let mut from = 0;
         let mut events = &block.events[..];
+        if let Some(passed) = &mut self.passed {
+            passed.clear();
+        }
         loop {
             let leaves = events.iter().take_while(|(_, event)| is_of_windows(event)).count();
             let (leaves, others) = events.split_at(leaves);
             let to = others.first().map_or(len, |(position, _)| (*position as usize).clamp(from, len));
-            self.accesses(block, from..to, leaves, (space, thread), (seen, see));
+            let is_any = from < to || !leaves.is_empty();
+            if let Some(passed) = &mut self.passed {
+                passed.stretches.push(is_any);
+            }
+            if is_any {
+                self.accesses(block, from..to, leaves, (space, thread), (seen, see));
+            }
             from = to;
             let Some(((_, event), rest)) = others.split_first() else { break };
             self.apply_event(event, space, thread);
             events = rest;
+        }
+        self.swap_warm_up();
+    }
+
+    /// Runs what another model's first level had not of a block. `stretches`: of those between events, in which it made any
+    /// accesses: they may switch from one process to another.
+    pub(crate) fn run_passed(&mut self, block: &Block, stretches: &[bool]) {
+        let (space, thread) = self.space_and_thread(block.process, block.thread);
+        self.swap_warm_up();
+        let ends = block.events.iter().map(|(position, event)| (*position as usize, Some(event)));
+        let mut from = 0;
+        for ((to, event), &is_any) in ends.chain([(block.len(), None)]).zip(stretches) {
+            if is_any && from == to {
+                let context = self.begin(space, thread);
+                self.contexts[thread] = Some(context);
+            } else if is_any {
+                self.accesses(block, from..to, &[], (space, thread), (SeenPart::Nothing, &mut |_| {}));
+            }
+            from = to;
+            if let Some(event) = event {
+                self.apply_event(event, space, thread);
+            }
         }
         self.swap_warm_up();
     }
@@ -56,9 +87,6 @@ impl Engine {
         (space, thread): (usize, usize),
         (seen, see): (SeenPart, &mut dyn FnMut(AccessResult)),
     ) {
-        if range.is_empty() && leaves.is_empty() {
-            return;
-        }
         let context = self.begin(space, thread);
         for start in range.clone().step_by(ACCESSES_PER_TAG_CHECK) {
             let part = start..range.end.min(start + ACCESSES_PER_TAG_CHECK);

@@ -138,7 +138,11 @@ impl Engine {
         let (accesses, translation, other) = self.units();
         let walks = self.counts.reached.iter().flatten().map(|reached| last(reached)).sum();
         let walk = (0..SIDES).map(|side| self.walk_units(side)).sum();
-        IntervalUnits { accesses, walks, walk, translation, other }
+        let arrays = self.setup.machine.tlbs.iter().zip(&self.plan.tlbs).zip(&self.counts.tlbs);
+        let first = arrays.filter(|((tlb, _), _)| tlb.level == 1);
+        let first_level =
+            first.map(|((_, tlb), counts)| product(counts.hits.iter().flatten().sum(), tlb.hit_units)).sum();
+        IntervalUnits { accesses, walks, walk, translation, other, first_level }
     }
 
     /// Units that data accesses of a kind waited beyond a hit in their first cache.

@@ -9,7 +9,7 @@ use crate::os::{table_prefix, PhysicalMemory};
 /// Remembers where tables lie, and which guest tables were ever read.
 #[derive(Debug)]
 pub(crate) struct TableMemo {
-    /// Key and base of the table seen last in each slot.
+    /// Key and base of the table seen last in each slot; none before the first.
     memo: Vec<(TableKey, u64)>,
     read: FastSet<TableKey>,
 }
@@ -22,7 +22,7 @@ const MEMO_LEN: usize = 1 << 13;
 
 impl TableMemo {
     pub(crate) fn new() -> Self {
-        Self { memo: vec![((u64::MAX, 0, 0), 0); MEMO_LEN], read: FastSet::default() }
+        Self { memo: Vec::new(), read: FastSet::default() }
     }
 
     /// Address of the entry for `va` at a level.
@@ -38,6 +38,9 @@ impl TableMemo {
     ) -> u64 {
         let key = (space, level.level << 1 | stage as u32, table_prefix(level, va));
         let hash = spread(key.0 ^ u64::from(key.1) << 56 ^ key.2.rotate_left(20));
+        if self.memo.is_empty() {
+            self.memo = vec![((u64::MAX, 0, 0), 0); MEMO_LEN];
+        }
         let memo = &mut self.memo[(hash >> (64 - MEMO_LEN.trailing_zeros())) as usize];
         if memo.0 != key {
             *memo = (key, memory.table_base(space, level, va));
