@@ -24,11 +24,6 @@ use crate::PagePolicy;
 /// Bits of recorded addresses.
 const RECORDED_BITS: u32 = 48;
 
-/// Is it about pages in windows?
-pub(crate) fn is_of_windows(event: &Event) -> bool {
-    matches!(event, Event::Leave { .. } | Event::Touch { .. })
-}
-
 impl Engine {
     /// A block begins. Where pages leave windows each access brings one in.
     pub(crate) fn watch_windows(&mut self, block: &Block) {

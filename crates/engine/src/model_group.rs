@@ -20,14 +20,14 @@ use crate::{Detail, Engine, Outcome, Setup, SetupError, WalkModel};
 pub(crate) struct ModelGroup {
     number: usize,
     leader: Engine,
-    followers: Vec<Follower>,
+    followers: Vec<FollowingModel>,
     /// What the leader's first level had not of a block.
     passed: Block,
 }
 
 /// A model that sees only what the leader's first level had not.
 #[derive(Debug)]
-struct Follower {
+struct FollowingModel {
     number: usize,
     /// The whole machine's.
     plan: Arc<EnginePlan>,
@@ -62,7 +62,7 @@ impl ModelGroup {
                 Some(group) => {
                     let group = &mut groups[group];
                     group.leader.passed.get_or_insert_default();
-                    group.followers.push(Follower::new(number, setup, plan)?);
+                    group.followers.push(FollowingModel::new(number, setup, plan)?);
                 }
                 None => {
                     let leader = Engine::by_plan(setup, plan);
@@ -123,7 +123,7 @@ fn unnamed(machine: &Machine) -> Machine {
     }
 }
 
-impl Follower {
+impl FollowingModel {
     fn new(number: usize, setup: Setup, plan: EnginePlan) -> Result<Self, SetupError> {
         let mut later = EnginePlan::new(&setup)?;
         later.drop_first_level();

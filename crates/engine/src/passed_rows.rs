@@ -3,8 +3,8 @@
 use lookaside_trace::{Block, Event};
 
 use crate::batch::Batch;
-use crate::leaving_pages::is_of_windows;
 use crate::stages::StageOrder;
+use crate::window::is_of_windows;
 
 /// Of the block that was run last.
 #[derive(Clone, Debug, Default)]

@@ -7,10 +7,10 @@ use lookaside_machine::SwitchAction;
 use lookaside_trace::{Block, Event};
 
 use crate::context::AccessContext;
-use crate::leaving_pages::is_of_windows;
 use crate::routing::Routing;
 use crate::tags::KERNEL_ID;
 use crate::trace_hook::SeenPart;
+use crate::window::is_of_windows;
 use crate::{AccessResult, Detail, Engine};
 
 /// Accesses after which the engine checks whether tags run out.

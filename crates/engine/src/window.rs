@@ -99,6 +99,11 @@ impl LeavingPage {
     }
 }
 
+/// Is it about pages in windows?
+pub(crate) fn is_of_windows(event: &Event) -> bool {
+    matches!(event, Event::Leave { .. } | Event::Touch { .. })
+}
+
 /// Where a page's entry in the first level is, if that is one array.
 pub(crate) fn first_entry(
     context: &AccessContext,
