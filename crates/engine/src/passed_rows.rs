@@ -41,12 +41,14 @@ impl PassedRows {
             passed.push(block.kind[row as usize], block.addr[row as usize]);
         }
         let mut stretches = Vec::new();
-        let mut is_any = false;
+        let (mut is_any, mut reached) = (false, 0);
         let mut all = self.stretches.iter();
         for (position, event) in block.events.iter().filter(|(_, event)| !is_of_windows(event)) {
             is_any |= all.next().is_some_and(|&any| any);
+            // Where positions descend, events come no earlier than those before them.
+            reached = reached.max(*position);
             if changes_later_levels(event) {
-                let before = self.rows.partition_point(|row| row < position);
+                let before = self.rows.partition_point(|&row| row < reached);
                 passed.events.push((before as u32, event.clone()));
                 stretches.push(std::mem::take(&mut is_any));
             }
