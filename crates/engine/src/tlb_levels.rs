@@ -17,16 +17,20 @@ use crate::space::{physical, AddressSpace};
 use crate::stages::{MAX_ITEMS, SAME_PAGE};
 use crate::tlb::{held_under, TlbInstance, TlbKey};
 
+/// Fewer items are asked for in turn: to make lists of them takes longer.
+const LEAST_LIST: usize = 4;
+
 impl Engine {
     /// Asks the TLBs for a batch's items: `next` is then the stage that had each, and `walks` has those that none had.
     pub(crate) fn ask_tlbs(&mut self, batch: &mut Batch, block: &Block, context: &AccessContext) {
         let tlb = &context.routing.tlb;
         let len = batch.len;
         let end = tlb.order.end();
+        let first_in_turn = if len < LEAST_LIST { 0 } else { tlb.first_in_turn };
         let first_marked = if batch.flags & IS_MARKED_EARLY != 0 { 0 } else { tlb.first_coalescing };
         // Of those that are asked for in turn it is not known how far they go.
-        let first_marked = if tlb.first_in_turn == end { first_marked } else { first_marked.min(tlb.first_in_turn) };
-        for number in 0..tlb.first_in_turn {
+        let first_marked = if first_marked == end { end } else { first_marked.min(first_in_turn) };
+        for number in 0..first_in_turn {
             if number == first_marked {
                 self.mark(batch, number);
             }
@@ -34,11 +38,11 @@ impl Engine {
         }
         batch.walks.len = 0;
         batch.walks.entries.clear();
-        if tlb.first_in_turn < end {
-            if first_marked == tlb.first_in_turn {
+        if first_in_turn < end {
+            if first_marked == first_in_turn {
                 self.mark(batch, first_marked);
             }
-            self.ask_in_turn(batch, block, context);
+            self.ask_in_turn(batch, first_in_turn, block, context);
         }
         batch.next[..len].iter_mut().for_each(|next| *next &= !SAME_PAGE);
         batch.walks.len = tlb.order.items_at(batch.simd, end, &batch.next[..len], &mut batch.walks.items);
@@ -161,11 +165,11 @@ impl Engine {
         lookups.missed
     }
 
-    /// Asks the stages from [`TlbStages::first_in_turn`](crate::routing::TlbStages::first_in_turn) on for one item after
-    /// the other, each of which walks before the next one asks if walks change them.
-    fn ask_in_turn(&mut self, batch: &mut Batch, block: &Block, context: &AccessContext) {
+    /// Asks the stages from `first_in_turn` on for one item after the other, each of which walks before the next one asks
+    /// if walks change them.
+    fn ask_in_turn(&mut self, batch: &mut Batch, first_in_turn: u8, block: &Block, context: &AccessContext) {
         let tlb = &context.routing.tlb;
-        let (first_in_turn, end) = (tlb.first_in_turn, tlb.order.end());
+        let end = tlb.order.end();
         let is_asked = |left: &crate::window::LeavingPage| {
             left.slot.is_some_and(|slot| tlb.stages[usize::from(first_in_turn)..].iter().any(|stage| stage.has(slot)))
         };
