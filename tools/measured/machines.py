@@ -63,8 +63,8 @@ def main() -> None:
         together, memory = run(lookaside, trace, machines)
         picked = [machines[i * count // ALONE] for i in range(ALONE)]
         alone = sum(run(lookaside, trace, [machine])[0] for machine in picked) * count / ALONE
-    print(f"{count} machines over one trace: {together:.1f} s of CPU, {memory:.0f} MB; by themselves {alone:.0f} s: ", end="")
-    print(f"{alone / together:.1f} times as long")
+    print(f"{count} machines over one trace: {together:.1f} s of CPU, {memory:.0f} MB; ", end="")
+    print(f"by themselves {alone:.0f} s: {alone / together:.1f} times as long")
 
 
 if __name__ == "__main__":
