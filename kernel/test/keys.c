@@ -8,8 +8,9 @@
 #include "tap.h"
 
 /*
- * The rings of `lab experiment switch`: two of compartments need no key from another, twenty take one again and again. How long they
- * take says nothing here, and on a busy host their times tell nothing (exit code 1); the keys are counted all the same.
+ * The rings of `lab experiment switch`: two of compartments need no key from another, twenty
+ * take one again and again. How long they take says nothing here, and on a busy host their
+ * times tell nothing (exit code 1); the keys are counted all the same.
  */
 static void switches(void)
 {

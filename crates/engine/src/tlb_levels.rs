@@ -16,6 +16,7 @@ use crate::set_index::SetIndex;
 use crate::space::{physical, AddressSpace};
 use crate::stages::{MAX_ITEMS, SAME_PAGE};
 use crate::tlb::{held_under, TlbInstance, TlbKey};
+use crate::window::LeavingPage;
 
 /// Fewer items are asked for in turn: to make lists of them takes longer.
 const LEAST_LIST: usize = 4;
@@ -170,7 +171,7 @@ impl Engine {
     fn ask_in_turn(&mut self, batch: &mut Batch, first_in_turn: u8, block: &Block, context: &AccessContext) {
         let tlb = &context.routing.tlb;
         let end = tlb.order.end();
-        let is_asked = |left: &crate::window::LeavingPage| {
+        let is_asked = |left: &LeavingPage| {
             left.slot.is_some_and(|slot| tlb.stages[usize::from(first_in_turn)..].iter().any(|stage| stage.has(slot)))
         };
         let mut at = 0;
@@ -219,13 +220,11 @@ impl Engine {
     ) -> Option<&'a WayArray> {
         for array in arrays {
             let locked = batch.has_locks() && array.has_locks && self.is_locked(batch, item, array, context);
-            if locked || {
-                let key = self.key(batch, item, array, context);
-                self.hardware.tlbs[array.slot].access(&key)
-            } {
-                if locked {
-                    self.count_locked(batch, item, array, block, context);
-                }
+            if locked {
+                self.count_locked(batch, item, array, block, context);
+            }
+            let key = self.key(batch, item, array, context);
+            if locked || self.hardware.tlbs[array.slot].access(&key) {
                 let number = batch.next[item];
                 self.count_held(batch, item, number, arrays.len(), array, block, context);
                 if arrays.len() > 1 {

@@ -370,6 +370,27 @@ fn a_first_level_of_many_entries_keeps_a_window() {
     assert_eq!(outcome, expected, "the engine's is left");
 }
 
+/// A range becomes huge while entries of its base pages stay, and serve it: nobody walks for the huge page.
+#[test]
+fn a_huge_page_that_entries_of_base_pages_serve_is_touched() {
+    let start = 1 << 30;
+    let mut setup = Setup::new(lookaside_machine::preset("cortex-a9").expect("a preset"));
+    setup.machine.page_table.format = lookaside_machine::TableFormat::X86_64L4;
+    setup.machine.tlbs.iter_mut().for_each(|tlb| tlb.page_sizes = vec![PageSize::K4]);
+    let range = lookaside_engine::ProcessRange { process: None, start, end: start + 1 };
+    setup.os.pages = lookaside_engine::PagePolicy::SelectiveFiles(vec![range]);
+    let mut block = Block { process: 1, thread: 1, ..Block::default() };
+    block.push(lookaside_trace::Kind::Load, start + 0x1000);
+    let source = lookaside_trace::MapSource::File { path: "f".into(), offset: 0 };
+    block.events.push((1, Event::Map { addr: start, len: 2 << 20, prot: 3, source, site: 0 }));
+    block.push(lookaside_trace::Kind::Load, start + 0x1000);
+    let blocks = [block];
+    let (_, expected) = run_twin(&setup, &blocks);
+    let (_, outcome) = run_engine(&setup, &blocks).expect("a good setup");
+    assert_eq!((outcome.data.cost.walks, outcome.pages_touched.len()), (1, 2), "{:?}", outcome.pages_touched);
+    assert_eq!(outcome, expected);
+}
+
 /// What the cases above reach: nothing that a comparison of zeros would pass over.
 #[test]
 fn random_cases_reach_everything() {
