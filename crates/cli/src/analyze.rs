@@ -10,7 +10,7 @@ use lookaside_techniques::huge_gain::HugeGain;
 use lookaside_techniques::hugepages::mosaic::{MosaicWindow, RecordedMemory};
 use lookaside_techniques::sampled::SampleTally;
 use lookaside_techniques::{
-    names, remedies, Analysis, ChildExit, HeatMap, IntervalEstimate, Profile, ProfiledVisits, Seeing,
+    names, remedies, Analysis, ChildExit, HeatMap, IntervalEstimate, Profile, ProfiledVisits, Seeing, WantedRemedies,
 };
 use lookaside_trace::{Block, Granularity, Source, TraceInfo};
 use lookaside_views::analysis::view;
@@ -118,7 +118,8 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         (sampled(&mut *input.source, is_command, &info, &names, &mut analysis), None)
     } else {
         let native = !once && args.trace.is_none();
-        let wanted = Wanted { program_runs: is_command, native, what_if: args.what_if, mosaic };
+        let remedies = WantedRemedies { what_if: args.what_if, exact: args.exact_what_ifs, seed: args.machine.seed };
+        let wanted = Wanted { program_runs: is_command, native, remedies, mosaic };
         // A thread that can't be started sees nothing, and what the program asks for by itself is not in the
         // prediction.
         let advice = input.control.as_ref().and_then(|control| watch_advice(control.pid()).ok());
@@ -253,8 +254,8 @@ struct Wanted {
     program_runs: bool,
     /// The visits for the timing.
     native: bool,
-    /// Rows of what only other hardware could do.
-    what_if: bool,
+    /// What would help.
+    remedies: WantedRemedies,
     /// The windows that mosaics are made of.
     mosaic: bool,
 }
@@ -320,7 +321,7 @@ fn exact(
     }
     bar.finish_and_clear();
     let bar = spinner("what would help");
-    analysis.remedies = profile.remedies(setup, (names, wanted.what_if), interrupt.flag(), &mut analysis.notes)?;
+    analysis.remedies = profile.remedies(setup, (names, wanted.remedies), interrupt.flag(), &mut analysis.notes)?;
     let visits = wanted
         .native
         .then(|| profile.visits(&|process, ip| names.place(process, ip), &|region| asked.holds(names, region)))

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use lookaside_trace::{Block, Event, Kind};
+use lookaside_trace::{Block, Kind, WindowEvent};
 
 use crate::batch::Batch;
 use crate::chunks::IS_MARKED_EARLY;
@@ -31,7 +31,7 @@ impl Engine {
         &mut self,
         block: &Block,
         range: Range<usize>,
-        mut leaves: &[(u32, Event)],
+        mut leaves: &[WindowEvent],
         context: &AccessContext,
         seen: SeenPart,
     ) {
@@ -42,9 +42,9 @@ impl Engine {
         let mut start = range.start;
         while start < range.end {
             let most = range.end.min(start + MAX_ROWS);
-            let end = leaves.iter().find_map(|leave| divides(block, leave.0 as usize, start..most)).unwrap_or(most);
+            let end = leaves.iter().find_map(|leave| divides(block, leave.at as usize, start..most)).unwrap_or(most);
             let within;
-            (within, leaves) = leaves.split_at(leaves.partition_point(|leave| (leave.0 as usize) < end));
+            (within, leaves) = leaves.split_at(leaves.partition_point(|leave| (leave.at as usize) < end));
             self.make_rows::<ROWS>(&mut batch, block, start..end, within, context);
             start = end;
         }
@@ -58,7 +58,7 @@ impl Engine {
         batch: &mut Batch,
         block: &Block,
         rows: Range<usize>,
-        mut leaves: &[(u32, Event)],
+        mut leaves: &[WindowEvent],
         context: &AccessContext,
     ) {
         let plan = &*context.plan;
@@ -151,9 +151,9 @@ impl Engine {
         batch: &mut Batch,
         block: &Block,
         groups: usize,
-        leaves: &'a [(u32, Event)],
+        leaves: &'a [WindowEvent],
         context: &AccessContext,
-    ) -> &'a [(u32, Event)] {
+    ) -> &'a [WindowEvent] {
         if batch.len == 0 {
             return leaves;
         }

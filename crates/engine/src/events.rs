@@ -30,9 +30,7 @@ impl Engine {
             | Event::ThreadStart { .. }
             | Event::ThreadExit { .. }
             | Event::ContextSwitch { .. }
-            | Event::Migrate { .. }
-            | Event::Leave { .. }
-            | Event::Touch { .. } => {}
+            | Event::Migrate { .. } => {}
             Event::Alloc { .. } | Event::Free { .. } if self.setup.detail == Detail::Totals => {}
             _ => self.chunks.forget(),
         }
@@ -84,7 +82,7 @@ impl Engine {
             Event::Interval { cpu_ns } => self.begin_interval(cpu_ns),
             Event::Counts => self.count_interval(),
             // They go with the accesses around them.
-            Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } => {}
+            Event::Waits { .. } => {}
             Event::Advise { .. } | Event::ThreadStart { .. } | Event::ThreadExit { .. } | Event::Marker { .. } => {}
         }
     }

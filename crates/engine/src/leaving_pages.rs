@@ -6,7 +6,7 @@
 //! window, before all that left earlier. In an array of sets it matters when another page comes into its set; the
 //! recorder says before that which pages were used since, in order.
 
-use lookaside_trace::{Block, Event};
+use lookaside_trace::{Block, WindowEvent};
 
 use crate::batch::Batch;
 use crate::chunks::SCATTERED;
@@ -36,12 +36,13 @@ impl Engine {
     }
 
     /// Pages leave windows, or are touched there.
-    pub(crate) fn apply_leaves(&mut self, leaves: &[(u32, Event)], context: &AccessContext) {
+    pub(crate) fn apply_leaves(&mut self, leaves: &[WindowEvent], context: &AccessContext) {
         if leaves.is_empty() {
             return;
         }
         self.chunks.begin(context.space, context.hw);
-        for mut left in leaves.iter().filter_map(|(_, event)| LeavingPage::new(event, 0)) {
+        for event in leaves {
+            let mut left = LeavingPage::new(event, 0);
             self.locate(&mut left, context);
             if context.plan.has_data_caches {
                 self.serve_lines(context, left.kind, left.page, left.lines);
@@ -56,9 +57,9 @@ impl Engine {
         &mut self,
         batch: &mut Batch,
         groups: usize,
-        leaves: &'a [(u32, Event)],
+        leaves: &'a [WindowEvent],
         context: &AccessContext,
-    ) -> &'a [(u32, Event)] {
+    ) -> &'a [WindowEvent] {
         batch.leaves.clear();
         batch.limit = batch.most_now;
         if leaves.is_empty() || batch.first_group == groups {
@@ -70,15 +71,18 @@ impl Engine {
         batch.limit = batch.most_now.min(batch.reach).min(most_items);
         let row_of = |batch: &Batch, item: usize| batch.first_of(item) as u32;
         let first = row_of(batch, 0);
-        let (now, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.0 <= first));
+        let (now, leaves) = leaves.split_at(leaves.partition_point(|leave| leave.at <= first));
         self.apply_leaves(now, context);
         let (mut item, mut lines) = (1, 0);
-        for (row, event) in leaves {
+        for event in leaves {
             let end = batch.limit.min(groups - batch.first_group);
-            while item < end && row_of(batch, item) < *row {
+            while item < end && row_of(batch, item) < event.at {
                 item += 1;
             }
-            let Some(left) = LeavingPage::new(event, item as u16).filter(|_| item < end) else { break };
+            if item >= end {
+                break;
+            }
+            let left = LeavingPage::new(event, item as u16);
             lines += left.lines.count_ones();
             if lines > most_lines {
                 batch.limit = item;

@@ -4,7 +4,6 @@ use lookaside_trace::{Block, Event};
 
 use crate::batch::Batch;
 use crate::stages::StageOrder;
-use crate::window::is_of_windows;
 
 /// Of the block that was run last.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +42,7 @@ impl PassedRows {
         let mut stretches = Vec::new();
         let (mut is_any, mut reached) = (false, 0);
         let mut all = self.stretches.iter();
-        for (position, event) in block.events.iter().filter(|(_, event)| !is_of_windows(event)) {
+        for (position, event) in &block.events {
             is_any |= all.next().is_some_and(|&any| any);
             // Where positions descend, events come no earlier than those before them.
             reached = reached.max(*position);

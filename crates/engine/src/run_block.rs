@@ -4,13 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use lookaside_machine::SwitchAction;
-use lookaside_trace::{Block, Event};
+use lookaside_trace::{Block, WindowEvent};
 
 use crate::context::AccessContext;
 use crate::routing::Routing;
 use crate::tags::KERNEL_ID;
 use crate::trace_hook::SeenPart;
-use crate::window::is_of_windows;
 use crate::{AccessResult, Detail, Engine};
 
 /// Accesses after which the engine checks whether tags run out.
@@ -34,13 +33,16 @@ impl Engine {
         self.swap_warm_up();
         let mut from = 0;
         let mut events = &block.events[..];
+        let mut window_events = &block.window_events[..];
         if let Some(passed) = &mut self.passed {
             passed.clear();
         }
         loop {
-            let leaves = events.iter().take_while(|(_, event)| is_of_windows(event)).count();
-            let (leaves, others) = events.split_at(leaves);
-            let to = others.first().map_or(len, |(position, _)| (*position as usize).clamp(from, len));
+            let to = events.first().map_or(len, |(position, _)| (*position as usize).clamp(from, len));
+            let is_last = events.is_empty();
+            let leaves;
+            (leaves, window_events) =
+                window_events.split_at(window_events.partition_point(|event| is_last || event.at as usize <= to));
             let is_any = from < to || !leaves.is_empty();
             if let Some(passed) = &mut self.passed {
                 passed.stretches.push(is_any);
@@ -49,7 +51,7 @@ impl Engine {
                 self.accesses(block, from..to, leaves, (space, thread), (seen, see));
             }
             from = to;
-            let Some(((_, event), rest)) = others.split_first() else { break };
+            let Some(((_, event), rest)) = events.split_first() else { break };
             self.apply_event(event, space, thread);
             events = rest;
         }
@@ -83,7 +85,7 @@ impl Engine {
         &mut self,
         block: &Block,
         range: Range<usize>,
-        mut leaves: &[(u32, Event)],
+        mut leaves: &[WindowEvent],
         (space, thread): (usize, usize),
         (seen, see): (SeenPart, &mut dyn FnMut(AccessResult)),
     ) {
@@ -91,7 +93,7 @@ impl Engine {
         for start in range.clone().step_by(ACCESSES_PER_TAG_CHECK) {
             let part = start..range.end.min(start + ACCESSES_PER_TAG_CHECK);
             let within;
-            (within, leaves) = leaves.split_at(leaves.partition_point(|leave| (leave.0 as usize) < part.end));
+            (within, leaves) = leaves.split_at(leaves.partition_point(|leave| (leave.at as usize) < part.end));
             self.make_room_for_tags(part.len() + within.len());
             match self.setup.detail {
                 Detail::Totals => self.make_accesses::<false>(block, part, within, &context, seen),

@@ -1,6 +1,6 @@
 //! Pages in a recorder's window, and the entries of the first level that they use (`SEMANTICS.md` §5).
 
-use lookaside_trace::{Event, WINDOW_PAGES};
+use lookaside_trace::{WindowEvent, WINDOW_PAGES};
 
 use crate::context::{AccessContext, KERNEL};
 use crate::hardware::Hardware;
@@ -88,20 +88,11 @@ impl LeavingPage {
     }
 
     /// The page that an event says leaves, or is touched.
-    pub(crate) fn new(event: &Event, item: u16) -> Option<Self> {
-        let (addr, kind, others, lines) = match *event {
-            Event::Leave { addr, kind, others, lines } => (addr, kind as usize, Some(others), lines),
-            Event::Touch { addr, kind } => (addr, kind as usize, None, 0),
-            _ => return None,
-        };
+    pub(crate) fn new(event: &WindowEvent, item: u16) -> Self {
+        let (addr, kind, others, lines) = (event.addr, event.kind as usize, event.others(), event.lines);
         let key = TlbKey { set: 0, tag: 0, bit: 0 };
-        Some(Self { item, addr, others, kind, lines, page: 0, slot: None, key, depth: None })
+        Self { item, addr, others, kind, lines, page: 0, slot: None, key, depth: None }
     }
-}
-
-/// Is it about pages in windows?
-pub(crate) fn is_of_windows(event: &Event) -> bool {
-    matches!(event, Event::Leave { .. } | Event::Touch { .. })
 }
 
 /// Where a page's entry in the first level is, if that is one array.

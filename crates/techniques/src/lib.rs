@@ -54,6 +54,6 @@ pub mod window;
 pub use analysis::*;
 pub use interval_estimate::IntervalEstimate;
 pub use names::Namer;
-pub use profile::{Profile, ProfileError, ProfiledVisits};
+pub use profile::{Profile, ProfileError, ProfiledVisits, WantedRemedies};
 pub use remedy::{Remedy, RemedyKind};
 pub use verdict::HugePageVerdict;

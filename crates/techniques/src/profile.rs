@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::thread;
 
@@ -16,6 +16,7 @@ use lookaside_timing::{CodePlace, RunVisits, SiteCounts};
 use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 use thiserror::Error;
 
+use crate::bake::TargetFinder;
 use crate::cost_curve::CostCurve;
 use crate::heat::HeatBuilder;
 use crate::remedies::{baked, compare, rank, variants, RemedyContext, RemedyVariant, RerunScope};
@@ -42,6 +43,8 @@ pub struct Profile {
     first_level: usize,
     /// Which instructions' visits wait for others.
     waits: WaitingShares,
+    /// What a helper would bake.
+    targets: TargetFinder,
     spool: Spool,
     /// Parts of the input that could not be read.
     pub damage: Vec<Damage>,
@@ -76,6 +79,17 @@ pub enum ProfileError {
     /// The spool can't be made.
     #[error("temporary file for the model's further runs: {0}; set TMPDIR to a folder with room")]
     Spool(#[from] io::Error),
+}
+
+/// What would help: which rows are wanted, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WantedRemedies {
+    /// Also what only other hardware could do.
+    pub what_if: bool,
+    /// Over the whole run in any case: a long one is looked at in windows otherwise.
+    pub exact: bool,
+    /// Of where these windows lie.
+    pub seed: u64,
 }
 
 /// What is called on every block before the model sees it (naming, progress).
@@ -130,7 +144,7 @@ impl Profile {
             drop((to_engine, to_aside));
             (join(run_engine), join(run_aside))
         });
-        let Aside { curve, heat, waits, spool } = aside;
+        let Aside { curve, heat, waits, targets, spool } = aside;
         Ok(Self {
             outcome: engine.outcome(),
             curve: curve.finish(),
@@ -138,6 +152,7 @@ impl Profile {
             costs,
             first_level,
             waits,
+            targets,
             spool,
             damage: source.damage().to_vec(),
             error,
@@ -166,7 +181,7 @@ impl Profile {
         let huge = HugeWindows::new(&self.outcome.regions, asked);
         let places = window_places(&self.costs, self.outcome.data.cost.l1_misses);
         self.spool.finish();
-        let mut reader = self.spool.open().map_err(ProfileError::Spool)?;
+        let mut reader = self.spool.open()?;
         let run = cut_windows(&mut reader, &places, &huge, self.first_level)
             .map_err(|e| ProfileError::Spool(io::Error::other(e)))?;
         let mut sites: BTreeMap<CodePlace, SiteCounts> = BTreeMap::new();
@@ -184,31 +199,28 @@ impl Profile {
         Ok(ProfiledVisits { total, sites, waiting, run, small_pages, huge_pages, unasked_pages })
     }
 
-    /// Runs the model again for everything that might help, and where `what_if` is set for what only other hardware
-    /// could; best first. Notes say what was left out. Empty when `stop` is set while it runs.
+    /// Runs the model again for everything that is wanted; best first. Notes say what was left out. Empty when `stop` is set while it runs.
     ///
     /// # Errors
     /// A temporary file that can't be read back.
     pub fn remedies(
         &mut self,
         base: &Setup,
-        (namer, what_if): (&dyn Namer, bool),
+        (namer, wanted): (&dyn Namer, WantedRemedies),
         stop: &AtomicBool,
         notes: &mut Vec<String>,
     ) -> Result<Vec<Remedy>, ProfileError> {
-        let tried = variants(base, RemedyContext { outcome: &self.outcome, namer, what_if });
+        let tried = variants(base, RemedyContext { outcome: &self.outcome, namer, what_if: wanted.what_if });
         if tried.is_empty() || self.outcome.translation_cycles() == 0.0 {
             return Ok(Vec::new());
         }
         let (spooled, error) = self.spool.finish();
         notes.extend(error.map(|e| format!("\"what would help\" covers the first part of the run only: {e}")));
-        let reader = match self.spool.open() {
-            Ok(reader) => reader,
-            Err(e) => return Err(ProfileError::Spool(e)),
-        };
+        let reader = self.spool.open()?;
         let info = reader.info().clone();
         let setups: Vec<Setup> = [base].into_iter().chain(tried.iter().map(|v| &v.setup)).cloned().collect();
-        let plan = window_plan(&setups, &info, spooled, self.outcome.table_bytes);
+        let plan =
+            window_plan(&setups, &info, (spooled, wanted.seed), self.outcome.table_bytes).filter(|_| !wanted.exact);
         let ran = rerun(setups, reader, plan, stop)?;
         match &ran.end {
             RunEnd::Complete => {}
@@ -221,7 +233,7 @@ impl Profile {
         }
         let mut rows = side_by_side(&tried, &ran, &self.outcome, &info);
         if matches!(ran.end, RunEnd::Complete) {
-            rows.extend(self.baked(base, spooled, stop, notes)?);
+            rows.extend(self.baked(base, spooled, wanted, stop, notes)?);
             rank(&mut rows);
         }
         if rows.is_empty() && matches!(ran.end, RunEnd::Complete) {
@@ -235,14 +247,16 @@ impl Profile {
         &mut self,
         base: &Setup,
         recorded: u64,
+        wanted: WantedRemedies,
         stop: &AtomicBool,
         notes: &mut Vec<String>,
     ) -> Result<Option<Remedy>, ProfileError> {
-        let mut reader = self.spool.open().map_err(ProfileError::Spool)?;
-        let Some(helper) = baked::helper(base, &mut reader, || !stop.load(Ordering::Relaxed)) else { return Ok(None) };
-        let hours = HelperHours::new(&helper, &base.machine, &self.outcome, recorded);
-        let [without, with] = [self.spool.open(), self.spool.open()].map(|reader| reader.map_err(ProfileError::Spool));
-        let (without, with) = (without?, with?);
+        let Some(helper) = baked::helper(base, &self.targets) else { return Ok(None) };
+        let hours = match wanted.exact {
+            true => HelperHours::ALWAYS,
+            false => HelperHours::new(&helper, &base.machine, &self.outcome, (recorded, wanted.seed)),
+        };
+        let (without, with) = (self.spool.open()?, self.spool.open()?);
         let (without, with) = thread::scope(|scope| {
             let without = scope.spawn(|| rerun_baked(base.clone(), None, without, hours, stop));
             let with = rerun_baked(base.clone(), Some(&helper), with, hours, stop);
@@ -308,6 +322,7 @@ struct Aside {
     curve: CurveBuilder,
     heat: HeatBuilder,
     waits: WaitingShares,
+    targets: TargetFinder,
     spool: Spool,
 }
 
@@ -317,6 +332,7 @@ impl Aside {
             curve: CurveBuilder::beyond(info.filter_window),
             heat: HeatBuilder::default(),
             waits: WaitingShares::default(),
+            targets: TargetFinder::default(),
             spool: Spool::new(info)?,
         })
     }
@@ -325,6 +341,7 @@ impl Aside {
         self.curve.run(block);
         self.heat.run(block);
         self.waits.run(block);
+        self.targets.run(block);
         self.spool.run(block);
     }
 }

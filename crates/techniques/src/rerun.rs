@@ -95,12 +95,17 @@ pub struct Rerun {
 }
 
 /// Where to look at a run of `recorded` accesses, of whose page tables the base model found `table_bytes` to be read. A
-/// long run is looked at in windows, each after a stretch that fills what the largest structure of any machine among
+/// long run is looked at in windows, which lie by chance (the seed), each after a stretch that fills what the largest structure of any machine among
 /// the setups can hold. `None`: it is run whole.
-pub fn window_plan(setups: &[Setup], info: &TraceInfo, recorded: u64, table_bytes: u64) -> Option<WindowPlan> {
+pub fn window_plan(
+    setups: &[Setup],
+    info: &TraceInfo,
+    (recorded, seed): (u64, u64),
+    table_bytes: u64,
+) -> Option<WindowPlan> {
     let budget = if info.filter_window > 0 { FILTERED_BUDGET } else { WHOLE_BUDGET };
     let largest = setups.iter().map(|setup| refilling_misses(&setup.machine, table_bytes)).max().unwrap_or(0);
-    WindowPlan::new(recorded, budget, REFILLS * largest.max(1) * (budget / FILTERED_BUDGET))
+    WindowPlan::new(recorded, budget, REFILLS * largest.max(1) * (budget / FILTERED_BUDGET), seed)
 }
 
 /// Runs each setup over a source, or over the windows of a plan. `stop` ends the runs; counts are then of what was run,

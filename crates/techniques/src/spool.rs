@@ -1,18 +1,18 @@
 //! A trace on its way, kept on disk for further model runs.
 
 use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::io;
 
-use lookaside_trace::{Block, NativeReader, TraceInfo, TraceWriter};
+use lookaside_trace::{Block, NativeWorker, TraceInfo, TraceWriter};
 
 /// Bytes that the spool may grow to; what comes later is not spooled.
 const SPOOL_BYTES: u64 = 8 << 30;
 
 /// The accesses, kept for further runs in an unnamed temporary file.
 pub(crate) struct Spool {
-    file: File,
-    writer: Option<TraceWriter<File>>,
+    writer: TraceWriter<File>,
+    /// Nothing more is kept.
+    has_ended: bool,
     /// What of a block is kept.
     kept: Block,
     /// Recorded accesses in it.
@@ -26,21 +26,24 @@ impl Spool {
         let file = tempfile::tempfile()?;
         // Instruction addresses and sizes change no count of a re-run.
         let info = TraceInfo { has_ip: false, ..info.clone() };
-        let writer = TraceWriter::new(file.try_clone()?, &info).map_err(io::Error::other)?;
-        Ok(Self { file, writer: Some(writer), kept: Block::default(), accesses: 0, error: None })
+        let writer = TraceWriter::new(file, &info).map_err(io::Error::other)?;
+        Ok(Self { writer, has_ended: false, kept: Block::default(), accesses: 0, error: None })
     }
 
     /// Keeps a block.
     pub(crate) fn run(&mut self, block: &Block) {
-        let Some(writer) = &mut self.writer else { return };
+        if self.has_ended {
+            return;
+        }
         let kept = &mut self.kept;
         (kept.process, kept.thread) = (block.process, block.thread);
         kept.addr.clone_from(&block.addr);
         kept.kind.clone_from(&block.kind);
         kept.repeat.clone_from(&block.repeat);
         kept.events.clone_from(&block.events);
-        let full = writer.bytes() > SPOOL_BYTES;
-        match writer.write(kept) {
+        kept.window_events.clone_from(&block.window_events);
+        let full = self.writer.bytes() > SPOOL_BYTES;
+        match self.writer.write(kept) {
             Ok(()) if !full => self.accesses += block.len() as u64,
             Ok(()) => self.end(format!("it holds {} GiB", SPOOL_BYTES >> 30)),
             Err(e) => self.end(e.to_string()),
@@ -49,38 +52,21 @@ impl Spool {
 
     fn end(&mut self, why: String) {
         self.error = Some(why);
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.finish(); // what is complete can be read without it
-        }
+        self.has_ended = true;
+        let _ = self.writer.flush(); // what is complete can be read without it
     }
 
     /// Recorded accesses that can be read back, and why that is not all.
     pub(crate) fn finish(&mut self) -> (u64, Option<String>) {
-        if let Some(Err(e)) = self.writer.take().map(TraceWriter::finish) {
-            self.error = Some(e.to_string());
+        if !std::mem::replace(&mut self.has_ended, true) {
+            self.error = self.writer.flush().err().map(|e| e.to_string());
         }
         (self.accesses, self.error.clone())
     }
 
     /// Reads what was kept from its beginning. Several may read at a time.
-    pub(crate) fn open(&self) -> io::Result<NativeReader<SpooledBytes>> {
-        let bytes = SpooledBytes { file: self.file.try_clone()?, at: 0 };
-        NativeReader::new(bytes, "temporary file").map_err(io::Error::other)
-    }
-}
-
-/// The spool's file, read from a place of this reader's own: its descriptors share theirs.
-#[derive(Debug)]
-pub(crate) struct SpooledBytes {
-    file: File,
-    at: u64,
-}
-
-impl Read for SpooledBytes {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(into, self.at)?;
-        self.at += read as u64;
-        Ok(read)
+    pub(crate) fn open(&self) -> io::Result<NativeWorker> {
+        self.writer.written().and_then(|file| file.worker(0..usize::MAX)).map_err(io::Error::other)
     }
 }
 
@@ -158,5 +144,32 @@ mod tests {
         let why = "output: block: its columns differ in length";
         assert_eq!(spool.finish(), (2, Some(why.to_string())));
         assert_eq!(blocks(&mut spool), [block(1, &[0x1000, 0x2000])]);
+    }
+
+    #[test]
+    fn what_has_no_events_but_of_windows_can_be_stepped_over() {
+        // Chunks of 131,072 accesses, of which the first has a new thread and the second an event.
+        let mut whole = Vec::new();
+        let mut spool = Spool::new(&TraceInfo::default()).expect("a temporary file");
+        for number in 0..40u64 {
+            let mut part = block(1, &(0..10_000).map(|i| (number * 10_000 + i) << 12).collect::<Vec<_>>());
+            part.push_leave(number << 12, Kind::Store, 3, 1);
+            if number == 15 {
+                part.push_event(Event::Free { addr: 0x4000 });
+            }
+            whole.extend_from_slice(&part.addr);
+            spool.run(&part);
+        }
+        spool.finish();
+        let mut reader = spool.open().expect("a temporary file");
+        let (mut read, mut block) = (Vec::new(), Block::default());
+        while read.len() < 262_144 {
+            assert_eq!(reader.skip(u64::MAX), 0);
+            assert!(reader.next_block(&mut block).expect("what was written"));
+            read.extend_from_slice(&block.addr);
+        }
+        assert_eq!(read, whole[..262_144]);
+        assert_eq!([131_071, 131_072, u64::MAX].map(|most| reader.skip(most)), [0, 131_072, 400_000 - 393_216]);
+        assert!(!reader.next_block(&mut block).expect("the end"));
     }
 }

@@ -192,12 +192,16 @@ impl<'a> WindowCutter<'a> {
         };
         self.thread = block.thread;
         let mut events = block.events.iter().peekable();
+        let mut window_events = block.window_events.iter().peekable();
         for at in 0..=block.len() {
+            while let Some(event) = window_events.next_if(|event| event.at as usize <= at) {
+                if event.others().is_some() {
+                    self.leave(block.process, event.addr, event.kind, event.lines);
+                }
+            }
             while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
-                match event {
-                    Event::Leave { addr, kind, lines, .. } => self.leave(block.process, *addr, *kind, *lines),
-                    Event::Repeats { addr, kind, count } => self.repeats(block.process, *addr, *kind, *count),
-                    _ => {}
+                if let Event::Repeats { addr, kind, count } = event {
+                    self.repeats(block.process, *addr, *kind, *count);
                 }
             }
             if at < block.len() && block.kind[at] != Kind::Fetch {

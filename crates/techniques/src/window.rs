@@ -1,16 +1,17 @@
-//! A source that lets through evenly spaced windows of another: for model runs on a budget.
+//! A source that lets through windows spread over another: for model runs on a budget.
 
-use lookaside_trace::{Block, Damage, Event, Source, TraceError, TraceInfo};
+use lookaside_stats::finalise;
+use lookaside_trace::{Block, Damage, Source, TraceError, TraceInfo};
 
 use crate::slice::cut;
 
-/// Where the windows of a run lie: one in the midst of each of so many equal parts, and before each a stretch that
-/// warms up whatever looks at it.
+/// Where the windows of a run lie: one somewhere in each of so many equal parts, by chance, and before each a stretch
+/// that warms up whatever looks at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowPlan {
-    /// Recorded accesses before the first window's warming.
-    first: u64,
-    /// From the beginning of one window's warming to that of the next.
+    /// Seed of the chance.
+    seed: u64,
+    /// Recorded accesses of a part.
     every: u64,
     /// Before a window.
     warming: u64,
@@ -28,35 +29,44 @@ enum Stretch {
 
 impl WindowPlan {
     /// Windows that a budget is spent on.
-    pub const WINDOWS: u64 = 16;
+    pub const WINDOWS: u64 = 64;
 
     /// Of `total` recorded accesses about `budget` are in windows, and `warming` pass before each. `None` where the
     /// windows and their warming would be all of the run, or more: it is then run whole.
-    pub fn new(total: u64, budget: u64, warming: u64) -> Option<Self> {
+    pub fn new(total: u64, budget: u64, warming: u64, seed: u64) -> Option<Self> {
         let (every, counted) = (total / Self::WINDOWS, (budget / Self::WINDOWS).max(1));
-        let first = (every.saturating_sub(counted) / 2).saturating_sub(warming);
-        (warming.saturating_add(counted) < every).then_some(Self { first, every, warming, counted })
+        (warming.saturating_add(counted) < every).then_some(Self { seed, every, warming, counted })
     }
 
     /// The same windows, each of `counted` accesses or half of its part, and as much of `warming` before it as there
     /// is: for a run of at least two accesses a window. `None`: it is shorter.
-    pub fn short(total: u64, counted: u64, warming: u64) -> Option<Self> {
+    pub fn short(total: u64, counted: u64, warming: u64, seed: u64) -> Option<Self> {
         let part = total / Self::WINDOWS;
         let counted = counted.clamp(1, (part / 2).max(1));
-        Self::new(total, counted * Self::WINDOWS, warming.min(part.saturating_sub(counted + 1)))
+        Self::new(total, counted * Self::WINDOWS, warming.min(part.saturating_sub(counted + 1)), seed)
     }
 
     /// What the access of this number is for, and how many from it on are for the same.
     fn stretch(&self, number: u64) -> (Stretch, u64) {
-        let Some(into) = number.checked_sub(self.first) else { return (Stretch::Skipped, self.first - number) };
-        let at = into % self.every;
-        let end = self.warming + self.counted;
+        let (part, at) = (number / self.every, number % self.every);
+        if part >= Self::WINDOWS {
+            return (Stretch::Skipped, u64::MAX);
+        }
+        let warms = self.begin(part);
+        let (begin, end) = (warms + self.warming, warms + self.warming + self.counted);
         match () {
-            () if into / self.every >= Self::WINDOWS => (Stretch::Skipped, u64::MAX),
-            () if at < self.warming => (Stretch::Warming, self.warming - at),
+            () if at < warms => (Stretch::Skipped, warms - at),
+            () if at < begin => (Stretch::Warming, begin - at),
             () if at < end => (Stretch::Counted, end - at),
             () => (Stretch::Skipped, self.every - at),
         }
+    }
+
+    /// Where in a part its window's warming begins: anywhere where there is room.
+    fn begin(&self, part: u64) -> u64 {
+        let room = self.every - self.warming - self.counted;
+        // Of 2^64 numbers, as many fall on each place, but for one.
+        finalise(finalise(self.seed).wrapping_add(part)) % (room + 1)
     }
 
     /// From the access after so many that were let through to the next window, or 0 in one.
@@ -103,6 +113,13 @@ impl<S: Source> Source for SampledWindows<S> {
         let Some(plan) = self.plan else { return self.inner.next_block(part) };
         if self.done == self.block.len() {
             self.done = 0;
+            while let (Stretch::Skipped, left) = plan.stretch(self.seen) {
+                let skipped = self.inner.skip(left);
+                self.seen += skipped;
+                if skipped == 0 {
+                    break;
+                }
+            }
             if !self.inner.next_block(&mut self.block)? {
                 self.block.clear();
                 part.clear();
@@ -117,9 +134,7 @@ impl<S: Source> Source for SampledWindows<S> {
         if stretch == Stretch::Skipped {
             let events = std::mem::take(&mut part.events);
             part.clear();
-            let pass =
-                events.into_iter().filter(|(_, event)| !matches!(event, Event::Leave { .. } | Event::Touch { .. }));
-            part.events = pass.map(|(_, event)| (0, event)).collect();
+            part.events = events.into_iter().map(|(_, event)| (0, event)).collect();
         }
         Ok(true)
     }
@@ -131,7 +146,7 @@ impl<S: Source> Source for SampledWindows<S> {
 
 #[cfg(test)]
 mod tests {
-    use lookaside_trace::{Kind, MemorySource};
+    use lookaside_trace::{Event, Kind, MemorySource, WindowEvent};
     use proptest::prelude::*;
 
     use super::*;
@@ -140,7 +155,8 @@ mod tests {
         /// What passes is what a look at each access by itself lets pass, with all events, and cut at the borders.
         #[test]
         fn windows_are_those_of_the_plan(
-            lengths in prop::collection::vec((0usize..200, 0usize..200), 1..60), budget in 16u64..600, warming in 0u64..80,
+            lengths in prop::collection::vec((0usize..200, 0usize..200), 1..60), budget in 64u64..2400, warming in 0u64..80,
+            seed in any::<u64>(),
         ) {
             let mut number = 0u64;
             let blocks: Vec<Block> = lengths.iter().map(|&(length, event)| {
@@ -157,13 +173,13 @@ mod tests {
                 block
             }).collect();
             let total = number;
-            let plan = WindowPlan::new(total, budget, warming);
+            let plan = WindowPlan::new(total, budget, warming, seed);
             let passes = |number: u64| plan.is_none_or(|plan| {
                 let part = total / WindowPlan::WINDOWS;
-                let begin = (part - budget / WindowPlan::WINDOWS) / 2;
-                let begin = begin.saturating_sub(warming);
-                let at = number.checked_sub(begin).map(|into| (into / part, into % part));
-                at.is_some_and(|(window, at)| window < WindowPlan::WINDOWS && at < warming + plan.counted)
+                let (window, at) = (number / part, number % part);
+                let begin = plan.begin(window);
+                assert!(begin + warming + plan.counted <= part);
+                window < WindowPlan::WINDOWS && (begin..begin + warming + plan.counted).contains(&at)
             });
             let mut source = SampledWindows::new(MemorySource::new(TraceInfo::default(), blocks), plan);
             let (mut part, mut passed, mut events) = (Block::default(), Vec::new(), 0);
@@ -185,25 +201,42 @@ mod tests {
     #[test]
     fn each_stretch_ends_where_the_next_one_begins() {
         use Stretch::{Counted, Skipped, Warming};
-        let plan = WindowPlan { first: 5, every: 100, warming: 20, counted: 10 };
+        let plan = WindowPlan { seed: 7, every: 100, warming: 20, counted: 10 };
         let stretches = |numbers: &[u64]| numbers.iter().map(|&number| plan.stretch(number)).collect::<Vec<_>>();
-        assert_eq!(stretches(&[0, 4]), [(Skipped, 5), (Skipped, 1)]);
-        for part in [5, 1505] {
-            let expected = [(Warming, 20), (Warming, 1), (Counted, 10), (Counted, 1), (Skipped, 70), (Skipped, 1)];
-            assert_eq!(stretches(&[0, 19, 20, 29, 30, 99].map(|at| part + at)), expected, "{part}");
+        for part in [0, WindowPlan::WINDOWS - 1] {
+            let (start, begin) = (100 * part, 100 * part + plan.begin(part));
+            let before = plan.begin(part);
+            assert!(before > 0 && before < 70, "neither end of a part is tried: choose another seed");
+            assert_eq!(stretches(&[start, begin - 1]), [(Skipped, before), (Skipped, 1)]);
+            let expected = [(Warming, 20), (Warming, 1), (Counted, 10), (Counted, 1), (Skipped, 70 - before)];
+            assert_eq!(stretches(&[0, 19, 20, 29, 30].map(|at| begin + at)), expected, "{part}");
+            assert_eq!(stretches(&[start + 99]), [(Skipped, 1)]);
         }
-        assert_eq!(stretches(&[1605, 1624, 9999]), [(Skipped, u64::MAX); 3]);
+        assert_eq!(stretches(&[6400, 6424, 9999]), [(Skipped, u64::MAX); 3]);
+    }
+
+    #[test]
+    fn windows_begin_anywhere() {
+        let plan = |seed| WindowPlan { seed, every: 13, warming: 3, counted: 2 };
+        let mut seen = [0u32; 9];
+        for seed in 0..1000 {
+            (0..WindowPlan::WINDOWS).for_each(|part| seen[plan(seed).begin(part) as usize] += 1);
+        }
+        // 7111 each on average, with a standard deviation of 80.
+        assert!(seen.iter().all(|&times| (6750..7470).contains(&times)), "{seen:?}");
     }
 
     #[test]
     fn what_is_said_of_left_out_accesses_is_left_out_too() {
-        // One access of each ten passes, the first of them the fifth.
-        let plan = WindowPlan::new(160, 16, 0);
+        // One access of each ten passes.
+        let plan = WindowPlan::new(640, 64, 0, 1);
+        let passes = |number: u64| plan.is_some_and(|plan| plan.begin(number / 10) == number % 10);
+        let is_told = |number: u64| number.is_multiple_of(3);
         let mut block = Block::default();
-        for number in 0..160 {
-            if number % 20 == 4 || number == 30 {
-                block.push_event(Event::Leave { addr: number, kind: Kind::Load, others: 0, lines: 0 });
-                block.push_event(Event::Touch { addr: number, kind: Kind::Load });
+        for number in 0..640 {
+            if is_told(number) {
+                block.push_leave(number, Kind::Load, 0, 0);
+                block.push_touch(number, Kind::Load);
                 block.push_event(Event::Free { addr: number });
             }
             block.push(Kind::Load, number);
@@ -211,12 +244,11 @@ mod tests {
         let mut source = SampledWindows::new(MemorySource::new(TraceInfo::default(), vec![block]), plan);
         let (mut part, mut left) = (Block::default(), Vec::new());
         while source.next_block(&mut part).expect("memory") {
-            left.extend(part.events.iter().filter(|(_, event)| !matches!(event, Event::Free { .. })).cloned());
+            left.append(&mut part.window_events);
         }
-        let kept = (0..160).filter(|number| number % 20 == 4).flat_map(|addr| {
-            let leave = Event::Leave { addr, kind: Kind::Load, others: 0, lines: 0 };
-            [(0, leave), (0, Event::Touch { addr, kind: Kind::Load })]
-        });
+        let kept = (0..640)
+            .filter(|&number| is_told(number) && passes(number))
+            .flat_map(|addr| [WindowEvent::leave(0, addr, Kind::Load, 0, 0), WindowEvent::touch(0, addr, Kind::Load)]);
         assert_eq!(left, kept.collect::<Vec<_>>());
     }
 
@@ -242,7 +274,7 @@ mod tests {
     fn windows_say_of_themselves_what_the_source_says() {
         let info = TraceInfo { recorder: "valgrind".into(), ..TraceInfo::default() };
         let damage = [Damage { offset: 3, len: 5, reason: "torn".into() }];
-        for plan in [None, WindowPlan::new(3216, 1600, 100)] {
+        for plan in [None, WindowPlan::new(12_864, 6400, 100, 1)] {
             let mut source = SampledWindows::new(Torn(info.clone(), damage.clone()), plan);
             assert_eq!((source.info(), source.damage()), (&info, &damage[..]));
             let mut block = Block { addr: vec![1], ..Block::default() };
@@ -252,24 +284,21 @@ mod tests {
 
     #[test]
     fn short_windows_take_the_warming_that_there_is() {
-        let plan = |counted, warming| Some(WindowPlan { first: 0, every: 100, warming, counted });
-        assert_eq!(WindowPlan::short(1600, 10, 1 << 40), plan(10, 89));
-        assert_eq!(WindowPlan::short(1600, 1 << 40, 1 << 40), plan(50, 49));
-        assert_eq!(
-            WindowPlan::short(1600, 10, 20),
-            Some(WindowPlan { first: 25, every: 100, warming: 20, counted: 10 })
-        );
-        assert_eq!(WindowPlan::short(31, 10, 20), None);
-        assert!(WindowPlan::short(32, 10, 20).is_some());
+        let plan = |counted, warming| Some(WindowPlan { seed: 3, every: 100, warming, counted });
+        assert_eq!(WindowPlan::short(6400, 10, 1 << 40, 3), plan(10, 89));
+        assert_eq!(WindowPlan::short(6400, 1 << 40, 1 << 40, 3), plan(50, 49));
+        assert_eq!(WindowPlan::short(6400, 10, 20, 3), plan(10, 20));
+        assert_eq!(WindowPlan::short(127, 10, 20, 3), None);
+        assert!(WindowPlan::short(128, 10, 20, 3).is_some());
     }
 
     #[test]
     fn what_is_no_longer_than_its_windows_is_run_whole() {
-        assert_eq!(WindowPlan::new(0, 1600, 0), None);
-        assert_eq!(WindowPlan::new(1600, 1600, 0), None);
-        assert_eq!(WindowPlan::new(3200, 1600, 100), None);
-        let plan = WindowPlan { first: 0, every: 201, warming: 100, counted: 100 };
-        assert_eq!(WindowPlan::new(3216, 1600, 100), Some(plan));
+        assert_eq!(WindowPlan::new(0, 6400, 0, 3), None);
+        assert_eq!(WindowPlan::new(6400, 6400, 0, 3), None);
+        assert_eq!(WindowPlan::new(12_800, 6400, 100, 3), None);
+        let plan = WindowPlan { seed: 3, every: 201, warming: 100, counted: 100 };
+        assert_eq!(WindowPlan::new(12_864, 6400, 100, 3), Some(plan));
         assert_eq!([0, 99, 100, 199, 200].map(|passed| plan.until_window(passed)), [100, 1, 0, 0, 100]);
         let begins = [0, 99, 100, 101, 200, 300].map(|passed| plan.begins_window(passed));
         assert_eq!(begins, [false, false, true, false, false, true]);

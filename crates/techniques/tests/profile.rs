@@ -6,9 +6,12 @@ use lookaside_engine::curve::CurveBuilder;
 use lookaside_engine::{Engine, PagePolicy, Setup};
 use lookaside_machine::{preset, PageSize};
 use lookaside_techniques::names::Unnamed;
-use lookaside_techniques::{remedies, Profile, Remedy, RemedyKind};
+use lookaside_techniques::{remedies, Profile, Remedy, RemedyKind, WantedRemedies};
 use lookaside_timing::CodePlace;
 use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MapSource, MemorySource, TraceInfo};
+
+/// All rows.
+const ALL: WantedRemedies = WantedRemedies { what_if: true, exact: false, seed: 1 };
 
 /// Two mappings of 32 MiB with a gap between, read at random, the upper one three times as often.
 fn random_reads(blocks: usize) -> Vec<Block> {
@@ -135,7 +138,7 @@ fn what_did_nothing_has_no_rows_and_needs_no_word() {
     let base = Setup::new(preset("skylake").expect("preset"));
     let mut profile = Profile::record(&mut source(&[]), &base, &mut |_: &Block| {}).expect("profile");
     let mut notes = Vec::new();
-    let rows = profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(false), &mut notes).expect("remedies");
+    let rows = profile.remedies(&base, (&Unnamed, ALL), &AtomicBool::new(false), &mut notes).expect("remedies");
     assert_eq!((rows, notes), (Vec::new(), Vec::<String>::new()));
 }
 
@@ -145,12 +148,12 @@ fn remedies_are_runs_of_the_model() {
     let blocks = random_reads(40);
     let mut profile = Profile::record(&mut source(&blocks), &base, &mut |_: &Block| {}).expect("profile");
     let mut notes = Vec::new();
-    let rows = profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(false), &mut notes).expect("remedies");
+    let rows = profile.remedies(&base, (&Unnamed, ALL), &AtomicBool::new(false), &mut notes).expect("remedies");
     assert!(notes.is_empty(), "{notes:?}");
     assert!(rows.windows(2).all(|w| w[0].saved_share >= w[1].saved_share), "best first");
     let (baked, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.kind == RemedyKind::Baked);
     // A helper makes walks cheaper, and none of them less. It is run over windows.
-    assert_eq!((baked.len(), baked[0].windows, baked[0].walks), (1, 16, baked[0].base_walks));
+    assert_eq!((baked.len(), baked[0].windows, baked[0].walks), (1, 64, baked[0].base_walks));
     assert!(baked[0].accesses_share < 1.0 && baked[0].caveat.starts_with("the helper takes a CPU to itself"));
     for row in &rows {
         assert_eq!((row.accesses_share, row.windows), (1.0, 0));
@@ -193,6 +196,23 @@ fn remedies_are_runs_of_the_model() {
 }
 
 #[test]
+fn exact_rows_are_of_the_whole_run() {
+    let base = Setup::new(preset("skylake").expect("preset"));
+    let blocks = random_reads(40);
+    let mut profile = Profile::record(&mut source(&blocks), &base, &mut |_: &Block| {}).expect("profile");
+    let mut rows = |wanted| {
+        let rows = profile.remedies(&base, (&Unnamed, wanted), &AtomicBool::new(false), &mut Vec::new());
+        rows.expect("remedies").into_iter().find(|row| row.kind == RemedyKind::Baked).expect("a row")
+    };
+    let whole = rows(WantedRemedies { exact: true, ..ALL });
+    assert_eq!((whole.windows, whole.accesses_share), (0, 1.0));
+    assert_eq!([whole.least_saved_share, whole.most_saved_share], [Some(whole.saved_share); 2]);
+    // Windows lie elsewhere with another seed.
+    let [one, same, other] = [1, 1, 2].map(|seed| rows(WantedRemedies { seed, ..ALL }));
+    assert!(one == same && one.translation_cycles != other.translation_cycles);
+}
+
+#[test]
 fn what_only_other_hardware_could_do_is_not_shown_unasked() {
     let kinds = |base: &Setup, what_if: bool| {
         let mut blocks = random_reads(4);
@@ -201,7 +221,9 @@ fn what_only_other_hardware_could_do_is_not_shown_unasked() {
         blocks[0].push(Kind::Load, 0x1000);
         let mut profile = Profile::record(&mut source(&blocks), base, &mut |_: &Block| {}).expect("profile");
         let never = AtomicBool::new(false);
-        let rows = profile.remedies(base, (&Unnamed, what_if), &never, &mut Vec::new()).expect("remedies");
+        let rows = profile
+            .remedies(base, (&Unnamed, WantedRemedies { what_if, ..ALL }), &never, &mut Vec::new())
+            .expect("remedies");
         let everywhere = rows.iter().find(|row| row.kind == RemedyKind::HugeEverywhere).expect("a row");
         assert!(everywhere.how.starts_with("MALLOC_CONF=thp:always; or echo always > "), "{}", everywhere.how);
         let mut kinds: Vec<(String, f64)> = rows
@@ -243,7 +265,7 @@ fn rows_that_a_recorders_windows_are_not_exact_for_say_so() {
         let mut source = MemorySource::new(info, blocks.clone());
         let mut profile = Profile::record(&mut source, &base, &mut |_: &Block| {}).expect("profile");
         let rows =
-            profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(false), &mut Vec::new()).expect("remedies");
+            profile.remedies(&base, (&Unnamed, ALL), &AtomicBool::new(false), &mut Vec::new()).expect("remedies");
         assert!(rows.len() > 3);
         rows.iter().filter(|row| row.approximate).map(|row| format!("{:?}", row.kind)).collect::<Vec<_>>()
     };
@@ -261,7 +283,7 @@ fn stopping_leaves_the_rows_over_what_ran() {
     let blocks = random_reads(40);
     let mut profile = Profile::record(&mut source(&blocks), &base, &mut |_: &Block| {}).expect("profile");
     let mut notes = Vec::new();
-    let rows = profile.remedies(&base, (&Unnamed, true), &AtomicBool::new(true), &mut notes).expect("remedies");
+    let rows = profile.remedies(&base, (&Unnamed, ALL), &AtomicBool::new(true), &mut notes).expect("remedies");
     assert!(rows.iter().all(|r| r.accesses_share < 1.0));
     assert!(notes.iter().any(|n| n.contains("cut short")), "{notes:?}");
 }
@@ -269,7 +291,9 @@ fn stopping_leaves_the_rows_over_what_ran() {
 /// Rows of a program by their kinds.
 fn rows_by_kind(blocks: &[Block], base: &Setup) -> Vec<(RemedyKind, Remedy)> {
     let mut profile = Profile::record(&mut source(blocks), base, &mut |_: &Block| {}).expect("profile");
-    let rows = profile.remedies(base, (&Unnamed, false), &AtomicBool::new(false), &mut Vec::new()).expect("remedies");
+    let rows = profile
+        .remedies(base, (&Unnamed, WantedRemedies { what_if: false, ..ALL }), &AtomicBool::new(false), &mut Vec::new())
+        .expect("remedies");
     rows.into_iter().map(|row| (row.kind, row)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The unit in which accesses travel: columns, one thread, events in between.
 
-use crate::{Event, Kind};
+use crate::{Event, Kind, WindowEvent};
 
 /// A run of accesses of **one thread of one process**, as columns of equal length, in program order.
 ///
@@ -26,6 +26,8 @@ pub struct Block {
     /// Events, each before the access of that position (`addr.len()` = after the last),
     /// positions not descending.
     pub events: Vec<(u32, Event)>,
+    /// What becomes of pages in the recorder's window, positions not descending.
+    pub window_events: Vec<WindowEvent>,
 }
 
 /// Most pages in the windows of a thread: 64 in each of three, for loads, stores and fetches.
@@ -39,7 +41,7 @@ impl Block {
 
     /// Neither accesses nor events.
     pub fn is_empty(&self) -> bool {
-        self.addr.is_empty() && self.events.is_empty()
+        self.addr.is_empty() && self.events.is_empty() && self.window_events.is_empty()
     }
 
     /// Empties all columns, keeping their memory.
@@ -50,12 +52,13 @@ impl Block {
         self.ip.clear();
         self.repeat.clear();
         self.events.clear();
+        self.window_events.clear();
     }
 
     /// In a stream with windows ([`crate::TraceInfo::filter_window`]): whether they were at work here. A block of more
     /// accesses than they have room for, from which no page leaves, has every visit to a page.
     pub fn is_windowed(&self) -> bool {
-        self.len() <= WINDOW_PAGES || self.events.iter().any(|(_, event)| matches!(event, Event::Leave { .. }))
+        self.len() <= WINDOW_PAGES || self.window_events.iter().any(|event| event.others().is_some())
     }
 
     /// Appends one access without size, instruction or repeat. Only for blocks that leave those columns empty.
@@ -68,6 +71,18 @@ impl Block {
     /// Appends an event after the accesses so far.
     pub fn push_event(&mut self, event: Event) {
         self.events.push((self.addr.len() as u32, event));
+    }
+
+    /// After the accesses so far, a page leaves the recorder's window ([`crate::WindowChange::Leave`]).
+    #[inline]
+    pub fn push_leave(&mut self, addr: u64, kind: Kind, others: u8, lines: u64) {
+        self.window_events.push(WindowEvent::leave(self.addr.len() as u32, addr, kind, others, lines));
+    }
+
+    /// After the accesses so far, a page in the recorder's window is touched ([`crate::WindowChange::Touch`]).
+    #[inline]
+    pub fn push_touch(&mut self, addr: u64, kind: Kind) {
+        self.window_events.push(WindowEvent::touch(self.addr.len() as u32, addr, kind));
     }
 
     /// Accesses with the left-out repeats counted (`Event::Repeats` not counted).

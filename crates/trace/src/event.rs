@@ -190,30 +190,6 @@ pub enum Event {
         /// How many.
         count: u64,
     },
-    /// The page of `addr` leaves the recorder's window (see [`crate::TraceInfo::filter_window`]): of the window's pages
-    /// it is the one whose last access, maybe a left-out one, lies furthest back. It came in by the last recorded
-    /// access to it of `kind`, or of a kind that is filtered together with that.
-    Leave {
-        /// Address of the page.
-        addr: u64,
-        /// `Load`, `Store` or `Fetch`: the first kind that the window is of.
-        kind: crate::Kind,
-        /// Pages that stay in the window.
-        others: u8,
-        /// 64-byte lines of the page, a bit each, that were touched while it was in the window, but for the line of the
-        /// recorded access.
-        lines: u64,
-    },
-    /// The page of `addr`, which is in the recorder's window of `kind`, was accessed by left-out accesses, and is of
-    /// all pages of its class ([`crate::TraceInfo::filter_log2_classes`]) the one used last. It comes before another
-    /// page of the class comes in, after those used earlier; and before the page leaves. Only where there are several
-    /// classes.
-    Touch {
-        /// Address of the page.
-        addr: u64,
-        /// As in `Leave`.
-        kind: crate::Kind,
-    },
     /// Loads of this instruction that brought a page into the recorder's window, over the whole run of this process's
     /// image, and how many of them waited: their address came from what such a load before them had read, which a core
     /// could still have been waiting for. The last one stands. A recorder that doesn't tell has no such event.

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::text_event::TextEvent;
 use crate::{Block, Event, Granularity, Kind, Source, TraceError, TraceInfo};
 
 /// What was written as ChampSim's records, and what they have no room for.
@@ -71,7 +72,7 @@ pub fn write_champsim(source: &mut dyn Source, out: &mut dyn Write) -> Result<Ch
     let mut open = false;
     let mut thread = None;
     while source.next_block(&mut block)? {
-        losses.events += block.events.len() as u64;
+        losses.events += (block.events.len() + block.window_events.len()) as u64;
         let left_out = |(_, event): &(u32, Event)| matches!(event, Event::Repeats { .. });
         if block.accesses() > block.len() as u64 || block.events.iter().any(left_out) {
             return Err(no_champsim(LEFT_OUT));
@@ -181,7 +182,12 @@ impl<'a> TextWriter<'a> {
         let n = accesses.min(block.len());
         let whole = n == block.len();
         let mut events = block.events.iter().peekable();
+        let mut of_windows = block.window_events.iter().peekable();
         for i in 0..=n {
+            while let Some(event) = of_windows.next_if(|event| event.at as usize == i && (i < n || whole)) {
+                let json = serde_json::to_string(&TextEvent::from(event)).map_err(|e| io_error(e.into()))?;
+                let _ = writeln!(self.line, "E {json}");
+            }
             while let Some((_, event)) = events.next_if(|(pos, _)| *pos as usize == i && (i < n || whole)) {
                 let json = serde_json::to_string(event).map_err(|e| io_error(e.into()))?;
                 let _ = writeln!(self.line, "E {json}");

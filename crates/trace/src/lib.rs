@@ -33,7 +33,9 @@ mod memory_map;
 mod memory_source;
 mod native;
 mod source;
+mod text_event;
 mod tools;
+mod window_event;
 mod windowed;
 
 pub use block::{Block, WINDOW_PAGES};
@@ -47,4 +49,5 @@ pub use native::{ChunkRef, NativeFile, NativeReader, NativeWorker, TraceWriter, 
 
 pub use source::{Damage, FilterWindow, Granularity, Source, TraceError, TraceInfo};
 pub use tools::{cat, check, convert, summary, Converted, Summary};
+pub use window_event::{WindowChange, WindowEvent};
 pub use windowed::WindowedSource;

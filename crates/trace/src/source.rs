@@ -35,7 +35,7 @@ pub struct TraceInfo {
     /// only direct repeats.
     pub filter_log2_classes: u32,
     /// Pages used last, by each of the filter's tables, within which the recorder left out all repeats. 0 = no such
-    /// window. Each recorded access brings a page in; [`crate::Event::Leave`] says when it leaves. All leave before
+    /// window. Each recorded access brings a page in; [`crate::WindowChange::Leave`] says when it leaves. All leave before
     /// another thread of the process goes on, and before events. Where that saves too little, a block may have every visit
     /// to a page ([`Block::is_windowed`]). Exact for base pages where each first-level TLB array
     /// is the only one for its accesses and coalesces nothing, and is
@@ -103,6 +103,13 @@ pub trait Source {
     /// # Errors
     /// Where the input can't be read at all any more. Damage that costs only a part is kept for [`Source::damage`].
     fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError>;
+
+    /// Steps over what comes next without reading it, where that can be done: at most so many accesses, no events but of
+    /// windows ([`Block::window_events`]), and no thread that is new. How many accesses; 0 where it can't be done.
+    fn skip(&mut self, most: u64) -> u64 {
+        let _ = most;
+        0
+    }
 
     /// Parts left out so far.
     fn damage(&self) -> &[Damage] {

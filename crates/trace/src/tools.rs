@@ -77,6 +77,12 @@ pub fn summary(path: &str, format: Option<Format>) -> Result<Summary, TraceError
         s.recorded_fetches += of(Kind::Fetch);
         s.left_out_repeats += block.accesses() - block.len() as u64;
         block.addr.iter().for_each(|&a| pages.add(block.process, a >> 12));
+        let leaves = block.window_events.iter().filter(|event| event.others().is_some()).count();
+        for (name, count) in [("leave", leaves), ("touch", block.window_events.len() - leaves)] {
+            if count > 0 {
+                *s.events.entry(name.into()).or_default() += count as u64;
+            }
+        }
         for (_, event) in &block.events {
             *s.events.entry(event_name(event).into()).or_default() += 1;
             if let Event::Repeats { count, .. } = event {
@@ -240,8 +246,6 @@ fn event_name(event: &Event) -> &'static str {
         Event::Alloc { .. } => "alloc",
         Event::Free { .. } => "free",
         Event::Repeats { .. } => "repeats",
-        Event::Leave { .. } => "leave",
-        Event::Touch { .. } => "touch",
         Event::Waits { .. } => "waits",
         Event::Interval { .. } => "interval",
         Event::Counts => "counts",

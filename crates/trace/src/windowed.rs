@@ -299,7 +299,7 @@ impl PageWindow {
         self.held[hint_of(page)] -= 1;
         self.page[place] = u64::MAX;
         let (others, lines) = (self.taken.count_ones() as u8, self.lines[place] & !self.own[place]);
-        out.push_event(Event::Leave { addr: page << 12, kind: self.kind, others, lines });
+        out.push_leave(page << 12, self.kind, others, lines);
     }
 
     /// Tells in which order the pages of a class were used last.
@@ -325,7 +325,7 @@ impl PageWindow {
         self.used &= !(1 << place);
         if is_used && self.of_class.len() > 1 && self.told[class] != place {
             self.told[class] = place;
-            out.push_event(Event::Touch { addr: self.page[place] << 12, kind: self.kind });
+            out.push_touch(self.page[place] << 12, self.kind);
         }
     }
 

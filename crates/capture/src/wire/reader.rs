@@ -203,7 +203,7 @@ impl<R: Read> Source for WireReader<R> {
             let same_thread = header.process == block.process && header.thread == block.thread;
             let room = block.len() + self.records(&header) <= BLOCK;
             // Events have a limit of their own: a thread that only maps and unmaps must not fill the memory.
-            let fits = same_thread && room && block.events.len() < BLOCK;
+            let fits = same_thread && room && block.events.len().max(block.window_events.len()) < BLOCK;
             if !block.is_empty() && !fits {
                 return Ok(true);
             }

@@ -63,11 +63,11 @@ fn leave(
     let (table, row) = ((how & !(LEAVES | TOUCHED)) as usize, block.addr.len());
     let kind = *[Kind::Load, Kind::Store, Kind::Fetch].get(table)?;
     if how & TOUCHED != 0 {
-        block.events.push((row as u32, Event::Touch { addr, kind }));
+        block.push_touch(addr, kind);
     }
     if how & LEAVES != 0 {
         let others = (within >> OTHERS_SHIFT) as u8;
-        block.events.push((row as u32, Event::Leave { addr, kind, others, lines: record.w1 }));
+        block.push_leave(addr, kind, others, record.w1);
     }
     if how & (LEAVES | TOUCHED) != 0 {
         return None;

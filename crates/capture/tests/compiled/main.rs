@@ -176,7 +176,9 @@ fn memory_is_known_before_it_is_accessed() {
     let mut sources = std::collections::BTreeSet::new();
     for (at, row) in recorded.rows.iter().enumerate() {
         let before: Vec<_> = recorded.events.iter().filter(|event| event.0 <= at).cloned().collect();
-        let source = Recorded { rows: vec![], events: before, late: vec![], damage: vec![], end: recorded.end }
+        let nothing = (vec![], vec![], vec![], vec![]);
+        let (rows, of_windows, late, damage) = nothing;
+        let source = Recorded { rows, events: before, of_windows, late, damage, end: recorded.end }
             .mapping_of(row.addr)
             .unwrap_or_else(|| panic!("{:x} lies nowhere", row.addr));
         let source = if source.is_file() { "file" } else { ["other", "heap"][usize::from(source == MapSource::Heap)] };

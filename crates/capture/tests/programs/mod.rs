@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lookaside_capture::{start, ChildEnd, RecordRequest, RecordTarget, RecorderBackend, Recording};
-use lookaside_trace::{Block, Damage, Event, FilterWindow, Granularity, Kind, MapSource};
+use lookaside_trace::{Block, Damage, Event, FilterWindow, Granularity, Kind, MapSource, WindowEvent};
 
 /// One access and its repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Recorded {
     pub rows: Vec<Row>,
     /// Number of rows before, process, event; without `Repeats`.
     pub events: Vec<(usize, u32, Event)>,
+    /// By process; `at` is the number of rows before.
+    pub of_windows: Vec<(u32, WindowEvent)>,
     /// Address and count of `Repeats`.
     pub late: Vec<(u64, u64)>,
     pub damage: Vec<Damage>,
@@ -118,7 +120,8 @@ pub fn drain(recording: Recording) -> Recorded {
 }
 
 fn collect(mut recording: Recording, enough: impl Fn(usize) -> bool) -> Recorded {
-    let (mut rows, mut events, mut late, mut block) = (vec![], vec![], vec![], Block::default());
+    let (mut rows, mut events, mut of_windows, mut late) = (vec![], vec![], vec![], vec![]);
+    let mut block = Block::default();
     while recording.source.next_block(&mut block).unwrap() {
         let first = rows.len();
         for i in 0..block.len() {
@@ -126,6 +129,9 @@ fn collect(mut recording: Recording, enough: impl Fn(usize) -> bool) -> Recorded
             let (kind, addr, size, ip) = (block.kind[i], block.addr[i], block.size[i], block.ip[i]);
             rows.push(Row { thread: block.thread, kind, addr, size, ip, repeat });
         }
+        let at = |event: &WindowEvent| (first + event.at as usize) as u32;
+        let counted = block.window_events.iter().map(|event| WindowEvent { at: at(event), ..*event });
+        of_windows.extend(counted.map(|event| (block.process, event)));
         for (at, event) in block.events.drain(..) {
             match event {
                 Event::Repeats { addr, count, .. } => late.push((addr, count)),
@@ -138,5 +144,5 @@ fn collect(mut recording: Recording, enough: impl Fn(usize) -> bool) -> Recorded
     }
     let damage = recording.source.damage().to_vec();
     let end = recording.control.wait().unwrap();
-    Recorded { rows, events, late, damage, end }
+    Recorded { rows, events, of_windows, late, damage, end }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lookaside_capture::CaptureError;
-use lookaside_trace::{Event, FilterWindow, Granularity, Kind};
+use lookaside_trace::{Event, FilterWindow, Granularity, Kind, WindowChange};
 
 use crate::filter::{bare, filtered, totals};
 use crate::programs::{self, command, compile, record, request, Recorded};
@@ -49,10 +49,12 @@ fn follow_window(
     let class_of = |page: u64| page % (1 << how.log2_classes);
     let mut window: Vec<Held> = Vec::new();
     let mut rows = recorded.rows.iter().enumerate().filter(|(_, row)| is_of(row.kind));
-    let told = recorded.events.iter().filter_map(|(at, _, event)| match event {
-        Event::Leave { addr, kind, others, lines } if is_of(*kind) => Some((*at, *addr, Told::Left(*others, *lines))),
-        Event::Touch { addr, kind } if is_of(*kind) => Some((*at, *addr, Told::Touched)),
-        _ => None,
+    let told = recorded.of_windows.iter().map(|(_, event)| event).filter(|event| is_of(event.kind)).map(|event| {
+        let what = match event.change {
+            WindowChange::Leave { others } => Told::Left(others, event.lines),
+            WindowChange::Touch => Told::Touched,
+        };
+        (event.at as usize, event.addr, what)
     });
     let mut told = told.peekable();
     let (mut numbers, mut emptied) = (Vec::new(), 0);
@@ -215,12 +217,10 @@ fn windows_without_shared_memory_are_smaller_and_no_less_right() {
     });
     assert_eq!(Some(accesses), all);
     let others: Vec<u8> = recorded
-        .events
+        .of_windows
         .iter()
-        .filter_map(|(_, process, event)| match event {
-            Event::Leave { kind: Kind::Load | Kind::Store, others, .. } if own(process) => Some(*others),
-            _ => None,
-        })
+        .filter(|(process, event)| own(process) && event.kind != Kind::Fetch)
+        .filter_map(|(_, event)| event.others())
         .collect();
     let (first, last) = others.split_at(others.len() / 2);
     assert_eq!(first.iter().max(), Some(&63), "64 pages stay but one");

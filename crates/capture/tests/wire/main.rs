@@ -4,7 +4,7 @@ mod by_hand;
 mod recorder;
 
 use lookaside_capture::WireReader;
-use lookaside_trace::{Block, Damage, Event, Granularity, Kind, Source, TraceInfo};
+use lookaside_trace::{Block, Damage, Event, Granularity, Kind, Source, TraceInfo, WindowEvent};
 use proptest::prelude::*;
 use recorder::{Access, Recorder, Row, Setup, Step};
 
@@ -21,11 +21,20 @@ fn info(setup: &Setup) -> TraceInfo {
     }
 }
 
+/// Rows, events, damage.
+type ReadStream = (Vec<Row>, Vec<(usize, Event)>, Vec<Damage>);
+
 /// Reads all; events other than `Repeats` by the number of rows before them; repeats by row, those of events credited
 /// to the last row of that unit, kind and process.
-fn read(bytes: &[u8], setup: &Setup) -> (Vec<Row>, Vec<(usize, Event)>, Vec<Damage>) {
+fn read(bytes: &[u8], setup: &Setup) -> ReadStream {
+    let (read, _) = read_with_windows(bytes, setup);
+    read
+}
+
+/// As [`read`], and what became of pages in windows.
+fn read_with_windows(bytes: &[u8], setup: &Setup) -> (ReadStream, Vec<WindowEvent>) {
     let mut source = WireReader::new(bytes, info(setup), setup.unified);
-    let (mut rows, mut events, mut block) = (Vec::<Row>::new(), vec![], Block::default());
+    let (mut rows, mut events, mut of_windows, mut block) = (Vec::<Row>::new(), vec![], vec![], Block::default());
     while source.next_block(&mut block).unwrap() {
         assert!(block.len() <= 1 << 16);
         for column in [block.size.len(), block.ip.len()] {
@@ -37,6 +46,8 @@ fn read(bytes: &[u8], setup: &Setup) -> (Vec<Row>, Vec<(usize, Event)>, Vec<Dama
             let (kind, addr, size, ip) = (block.kind[i], block.addr[i], block.size[i], block.ip[i]);
             rows.push((block.process, block.thread, kind, addr, size, ip, u64::from(repeat)));
         }
+        let at = |event: &WindowEvent| first as u32 + event.at;
+        of_windows.extend(block.window_events.iter().map(|event| WindowEvent { at: at(event), ..*event }));
         for (at, event) in &block.events {
             let before = first + *at as usize;
             match event {
@@ -53,7 +64,7 @@ fn read(bytes: &[u8], setup: &Setup) -> (Vec<Row>, Vec<(usize, Event)>, Vec<Dama
             }
         }
     }
-    (rows, events, source.damage().to_vec())
+    ((rows, events, source.damage().to_vec()), of_windows)
 }
 
 /// Repeats of one unit of one process: rows of loads, stores and fetches of it may stand for each other.
@@ -98,9 +109,8 @@ proptest! {
     #[test]
     fn reads_what_was_recorded(setup in setup(), steps in prop::collection::vec(step(), 0..2000)) {
         let (bytes, expected, left) = Recorder::new(setup.clone()).run_through(&steps);
-        let (rows, mut events, damage) = read(&bytes, &setup);
+        let ((rows, events, damage), leaves) = read_with_windows(&bytes, &setup);
         prop_assert_eq!(&damage, &[]);
-        let leaves: Vec<_> = events.extract_if(.., |(_, event)| matches!(event, Event::Leave { .. } | Event::Touch { .. })).collect();
         prop_assert_eq!(leaves, left);
         let plain = |rows: &[Row]| rows.iter().map(|r| (r.0, r.1, r.2, r.3, r.4, r.5)).collect::<Vec<_>>();
         prop_assert_eq!(plain(&rows), plain(&expected));

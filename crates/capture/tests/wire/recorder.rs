@@ -1,7 +1,7 @@
 //! A recorder by the letter of the wire, one record at a time, a map for a filter; it remembers for each left-out
 //! access whose repeat it is.
 
-use lookaside_trace::{Event, Granularity, Kind};
+use lookaside_trace::{Event, Granularity, Kind, WindowEvent};
 
 /// One access, as the program makes it.
 #[derive(Clone, Debug)]
@@ -68,7 +68,7 @@ pub struct Recorder {
     windows: [Vec<Held>; 3],
     rows: Vec<Row>,
     /// Pages that left a window or were touched there, by the number of rows before.
-    leaves: Vec<(usize, Event)>,
+    leaves: Vec<WindowEvent>,
     process: u32,
     thread: u32,
 }
@@ -130,7 +130,7 @@ impl Recorder {
         }
         let kind = [Kind::Load, Kind::Store, Kind::Fetch][table];
         let touched = if held.used && self.setup.log2_classes > 0 {
-            self.leaves.push((self.rows.len(), Event::Touch { addr, kind }));
+            self.leaves.push(WindowEvent::touch(self.rows.len() as u32, addr, kind));
             0x40
         } else {
             0
@@ -138,7 +138,7 @@ impl Recorder {
         self.records
             .extend((addr | place | others << 6 | 3 << 48 | (0x80 | touched | table as u64) << 56).to_le_bytes());
         self.records.extend(lines.to_le_bytes());
-        self.leaves.push((self.rows.len(), Event::Leave { addr, kind, others: others as u8, lines }));
+        self.leaves.push(WindowEvent::leave(self.rows.len() as u32, addr, kind, others as u8, lines));
     }
 
     fn windowed(&mut self, table: usize, access: &Access, row: Row) {
@@ -170,7 +170,7 @@ impl Recorder {
                     let addr = held.page << 12;
                     self.records.extend((addr | held.place | 3 << 48 | (0x40 | table as u64) << 56).to_le_bytes());
                     self.records.extend(0u64.to_le_bytes());
-                    self.leaves.push((self.rows.len(), Event::Touch { addr, kind }));
+                    self.leaves.push(WindowEvent::touch(self.rows.len() as u32, addr, kind));
                 }
             }
         }
@@ -240,7 +240,7 @@ impl Recorder {
         (bytes, rows)
     }
 
-    pub fn run_through(mut self, steps: &[Step]) -> (Vec<u8>, Vec<Row>, Vec<(usize, Event)>) {
+    pub fn run_through(mut self, steps: &[Step]) -> (Vec<u8>, Vec<Row>, Vec<WindowEvent>) {
         for step in steps {
             match step {
                 Step::Access(access) => self.access(access),

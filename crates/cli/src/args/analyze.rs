@@ -71,6 +71,9 @@ pub struct AnalyzeArgs {
     /// Also show what only other hardware could do: a larger TLB, locked entries, walks that always hit the last cache
     #[arg(long)]
     pub what_if: bool,
+    /// Model what would help over the whole run; a long one is otherwise looked at in windows, each row with its interval
+    #[arg(long)]
+    pub exact_what_ifs: bool,
     /// Also run the program natively with and without huge pages, and show the measured gain beside the predicted one;
     /// ROUNDS runs of each after one warm-up [default with no value: 10]. mosaic also runs it with different parts of
     /// its memory in huge pages, and says how many windows of 2 MiB gain how much [default for ROUNDS: 5]

@@ -290,3 +290,25 @@ fn a_recorded_trace_gives_the_same_counts_as_the_live_run() {
         }
     }
 }
+
+/// Windows lie by the seed; --exact-what-ifs has none.
+#[test]
+fn what_would_help_is_exact_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().expect("temporary folder");
+    let text = folder.path().join("t.txt");
+    let line = |i: u64| format!("R {:#x} 8\n", 0x7000_0000_0000 + ((i * 7919 % 4096) << 12));
+    std::fs::write(&text, (0..400_000).map(line).collect::<String>()).expect("written");
+    let text = text.to_str().expect("text path");
+    let baked = |more: &[&str]| {
+        let read = json(&run(&[&["analyze", "--json", "--machine", "skylake", "--trace", text], more].concat()));
+        let rows = read["remedies"].as_array().expect("rows").clone();
+        rows.into_iter().find(|row| row["kind"] == "baked").expect("a row for baking")
+    };
+    let (windows, exact) = (baked(&[]), baked(&["--exact-what-ifs"]));
+    assert!(windows["windows"] == 64 && windows["least_saved_share"] != windows["most_saved_share"], "{windows}");
+    assert_eq!((&exact["windows"], &exact["accesses_share"]), (&Value::from(0), &Value::from(1.0)));
+    assert_eq!(
+        (&exact["least_saved_share"], &exact["most_saved_share"]),
+        (&exact["saved_share"], &exact["saved_share"])
+    );
+}

@@ -18,7 +18,7 @@ mod sets;
 mod wide;
 mod window;
 
-use lookaside_trace::{Block, Event, Kind};
+use lookaside_trace::{Block, Event, Kind, WindowEvent};
 
 pub use estimate::estimate_from_samples;
 use miss_curve::listed_sizes;
@@ -115,9 +115,9 @@ impl CurveBuilder {
         let mut numbers = std::mem::take(&mut self.numbers);
         numbers.clear();
         numbers.extend(accesses().map(|(_, (addr, _))| self.pages.number(addr >> PAGE_SHIFT)));
-        let mut events = block.events.iter().peekable();
+        let mut events = block.window_events.iter().peekable();
         for (visit, (at, _)) in accesses().enumerate() {
-            while let Some((_, event)) = events.next_if(|(position, _)| *position as usize <= at) {
+            while let Some(event) = events.next_if(|event| event.at as usize <= at) {
                 self.leave(event);
             }
             if let Some(&later) = numbers.get(visit + AHEAD) {
@@ -133,13 +133,13 @@ impl CurveBuilder {
                 None => self.cold_misses += 1,
             }
         }
-        events.for_each(|(_, event)| self.leave(event));
+        events.for_each(|event| self.leave(event));
         self.accesses += numbers.len() as u64;
         self.numbers = numbers;
         self.end_block(block);
     }
 
-    fn leave(&mut self, event: &Event) {
+    fn leave(&mut self, event: &WindowEvent) {
         if let Some((addr, others)) = window::leaves(event) {
             let page = self.pages.number(addr >> PAGE_SHIFT);
             self.window.leave(page, others, &mut self.recency);

@@ -1,7 +1,7 @@
 //! Pages that are in a recorder's window while a curve is built: used later than all others, in an order that is not
 //! known.
 
-use lookaside_trace::{Block, Event, Kind, WINDOW_PAGES};
+use lookaside_trace::{Block, Kind, WindowEvent, WINDOW_PAGES};
 
 use super::recency::Recency;
 
@@ -73,9 +73,6 @@ impl CurveWindow {
 }
 
 /// A page that leaves the window of data accesses.
-pub(super) fn leaves(event: &Event) -> Option<(u64, u8)> {
-    match event {
-        Event::Leave { addr, kind: Kind::Load | Kind::Store, others, .. } => Some((*addr, *others)),
-        _ => None,
-    }
+pub(super) fn leaves(event: &WindowEvent) -> Option<(u64, u8)> {
+    event.others().filter(|_| event.kind != Kind::Fetch).map(|others| (event.addr, others))
 }

@@ -3,7 +3,7 @@
 
 use lookaside_engine::{CacheCounts, Engine, Outcome, Setup};
 use lookaside_machine::{parse, Machine};
-use lookaside_trace::{Block, Event, Kind};
+use lookaside_trace::{Block, Kind};
 
 /// A first level for data and one for instructions, and caches of one way and 64 lines: line n of any page can lie in
 /// line n of the cache only.
@@ -28,7 +28,7 @@ fn machine() -> Machine {
 fn visit(block: &mut Block, kind: Kind, page: u64, line: u64, others: &[u64]) {
     block.push(kind, page << 12 | line << 6);
     let lines = others.iter().fold(0, |lines, line| lines | 1 << line);
-    block.push_event(Event::Leave { addr: page << 12, kind, others: 0, lines });
+    block.push_leave(page << 12, kind, 0, lines);
 }
 
 fn run(visits: impl Fn(&mut Block)) -> Outcome {

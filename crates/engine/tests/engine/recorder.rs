@@ -1,6 +1,6 @@
 //! A recorder that leaves out the repeats of the pages used last, by the letter of `TraceInfo::filter_window`.
 
-use lookaside_trace::{Block, Event, FilterWindow, Granularity, Kind, MemorySource, Source, TraceInfo, WindowedSource};
+use lookaside_trace::{Block, FilterWindow, Granularity, Kind, MemorySource, Source, TraceInfo, WindowedSource};
 
 /// How to record.
 #[derive(Clone, Copy, Debug, Default)]
@@ -82,7 +82,7 @@ const KINDS: [Kind; 3] = [Kind::Load, Kind::Store, Kind::Fetch];
 
 fn touch(held: &mut WindowedPage, how: RecorderOptions, table: usize, block: &mut Block) {
     if std::mem::take(&mut held.used) && how.window.log2_classes > 0 {
-        block.push_event(Event::Touch { addr: held.page << 12, kind: KINDS[table] });
+        block.push_touch(held.page << 12, KINDS[table]);
     }
 }
 
@@ -90,7 +90,7 @@ fn leave(window: &mut Vec<WindowedPage>, how: RecorderOptions, table: usize, blo
     let mut held = window.remove(0);
     touch(&mut held, how, table, block);
     let (addr, others) = (held.page << 12, window.len() as u8);
-    block.push_event(Event::Leave { addr, kind: KINDS[table], others, lines: 0 });
+    block.push_leave(addr, KINDS[table], others, 0);
 }
 
 fn empty(windows: &mut [Vec<WindowedPage>; 3], how: RecorderOptions, block: &mut Block) {
@@ -145,22 +145,16 @@ pub fn by_classes(full: &Block, log2_classes: u32, stores_apart: bool) -> Block 
 /// As [`recorded`], but that lines of the pages are said to have been touched: any, by their numbers.
 pub fn with_lines(full: &Block, how: RecorderOptions, seed: u64) -> Block {
     let mut block = recorded(full, how);
-    for (_, event) in &mut block.events {
-        if let Event::Leave { addr, lines, .. } = event {
-            let word = (*addr >> 12 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            *lines = if word >> 60 == 0 { u64::MAX } else { word & word >> 13 & word << 7 };
-        }
+    for event in block.window_events.iter_mut().filter(|event| event.others().is_some()) {
+        let word = (event.addr >> 12 ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        event.lines = if word >> 60 == 0 { u64::MAX } else { word & word >> 13 & word << 7 };
     }
     block
 }
 
 /// Without the lines that pages bring when they leave.
 pub fn without_lines(mut block: Block) -> Block {
-    for (_, event) in &mut block.events {
-        if let Event::Leave { lines, .. } = event {
-            *lines = 0;
-        }
-    }
+    block.window_events.iter_mut().for_each(|event| event.lines = 0);
     block
 }
 
@@ -176,5 +170,8 @@ pub fn cut(mut block: Block, at: usize) -> (Block, Block) {
     rest.repeat = block.repeat.split_off(at);
     rest.events = block.events.split_off(events);
     rest.events.iter_mut().for_each(|(position, _)| *position -= at as u32);
+    let of_windows = block.window_events.partition_point(|event| (event.at as usize) < at);
+    rest.window_events = block.window_events.split_off(of_windows);
+    rest.window_events.iter_mut().for_each(|event| event.at -= at as u32);
     (block, rest)
 }

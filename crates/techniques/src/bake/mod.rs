@@ -39,4 +39,5 @@ pub use baker::{
 pub use compare::{compare_baked, BakeComparison, BakePair};
 pub(crate) use helper::RunningHelper;
 pub use model::model;
+pub(crate) use targets::TargetFinder;
 pub use targets::{find_targets, BakeTargets, TargetRegion};

@@ -50,13 +50,28 @@ pub struct TargetRegion {
 ///
 /// `keep_on` is asked after each block; `false` ends the search, with what was seen until then.
 pub fn find_targets(source: &mut dyn Source, mut keep_on: impl FnMut() -> bool) -> Option<BakeTargets> {
-    let mut processes: BTreeMap<u32, TouchedMemory> = BTreeMap::new();
-    let mut threads = BTreeSet::new();
+    let mut finder = TargetFinder::default();
     let mut block = Block::default();
     // What can't be read here can't be read by the run that follows either, which says so.
     while matches!(source.next_block(&mut block), Ok(true)) && keep_on() {
+        finder.run(&block);
+    }
+    finder.finish()
+}
+
+/// Finds what to bake of blocks that pass, as [`find_targets`] does.
+#[derive(Default)]
+pub(crate) struct TargetFinder {
+    processes: BTreeMap<u32, TouchedMemory>,
+    threads: BTreeSet<(u32, u32)>,
+}
+
+impl TargetFinder {
+    /// The next block.
+    pub(crate) fn run(&mut self, block: &Block) {
+        let processes = &mut self.processes;
         if !block.addr.is_empty() {
-            threads.insert((block.process, block.thread));
+            self.threads.insert((block.process, block.thread));
         }
         let mut from = 0;
         for (at, event) in &block.events {
@@ -72,16 +87,20 @@ pub fn find_targets(source: &mut dyn Source, mut keep_on: impl FnMut() -> bool) 
         }
         processes.entry(block.process).or_default().touch(&block.addr[from..]);
     }
-    let mut best: Option<(u64, BakeTargets)> = None;
-    for (&process, seen) in &processes {
-        let regions = large(seen.pieces());
-        let bytes = regions.iter().map(|region| region.range.end - region.range.start).sum();
-        if bytes > best.as_ref().map_or(0, |best| best.0) {
-            let count = threads.iter().map(|thread| thread.0).collect::<BTreeSet<_>>().len();
-            best = Some((bytes, BakeTargets { process, regions, processes: count, threads: threads.len() }));
+
+    /// Of all that passed.
+    pub(crate) fn finish(&self) -> Option<BakeTargets> {
+        let mut best: Option<(u64, BakeTargets)> = None;
+        for (&process, seen) in &self.processes {
+            let regions = large(seen.pieces());
+            let bytes = regions.iter().map(|region| region.range.end - region.range.start).sum();
+            if bytes > best.as_ref().map_or(0, |best| best.0) {
+                let processes = self.threads.iter().map(|thread| thread.0).collect::<BTreeSet<_>>().len();
+                best = Some((bytes, BakeTargets { process, regions, processes, threads: self.threads.len() }));
+            }
         }
+        best.map(|best| best.1)
     }
-    best.map(|best| best.1)
 }
 
 /// What is known of a process.
@@ -90,7 +109,26 @@ struct TouchedMemory {
     map: MemoryMap,
     is_mapped: bool,
     windows: BTreeSet<u64>,
-    last: Option<u64>,
+    recent: RecentWindows,
+}
+
+/// Windows that were touched of late: most touches are to these.
+#[derive(Clone)]
+struct RecentWindows([u64; 64]);
+
+impl Default for RecentWindows {
+    fn default() -> Self {
+        // No window has this number.
+        Self([u64::MAX; 64])
+    }
+}
+
+impl RecentWindows {
+    /// Puts the window among them; it was not.
+    fn is_new(&mut self, window: u64) -> bool {
+        let slot = &mut self.0[(window % 64) as usize];
+        std::mem::replace(slot, window) != window
+    }
 }
 
 impl TouchedMemory {
@@ -98,7 +136,7 @@ impl TouchedMemory {
         self.map.apply(event);
         match event {
             Event::Map { .. } | Event::Brk { .. } => self.is_mapped = true,
-            Event::Exec { .. } => (self.windows, self.last) = (BTreeSet::new(), None),
+            Event::Exec { .. } => (self.windows, self.recent) = Default::default(),
             _ => {}
         }
     }
@@ -107,9 +145,8 @@ impl TouchedMemory {
         for addr in addresses {
             let window = addr >> WINDOW_SHIFT;
             // The upper half is the kernel's, in 64-bit formats: nobody bakes it.
-            if self.last != Some(window) && addr >> 63 == 0 {
+            if self.recent.is_new(window) && addr >> 63 == 0 {
                 self.windows.insert(window);
-                self.last = Some(window);
             }
         }
     }

@@ -50,7 +50,7 @@ pub struct HugeProfile {
     pub regions: KnownRegions,
     /// The memory maps: call sites.
     pub maps: Maps,
-    /// What huge pages are tried on: all accesses, or evenly spaced windows of them.
+    /// What huge pages are tried on: all accesses, or windows spread over the run of them.
     pub blocks: Vec<Block>,
     /// Of the recorded accesses, the share in `blocks`; 1 = all.
     pub tried_share: f64,
@@ -90,7 +90,7 @@ impl HugeProfile {
         tried.blocks.iter_mut().for_each(stacks_are_memory);
         if tried.tried < tried.recorded {
             remarks.push(format!(
-                "savings were modelled on {} of {} recorded accesses, in evenly spaced windows, and scaled to the \
+                "savings were modelled on {} of {} recorded accesses, in windows spread over the run, and scaled to the \
                  whole run; accesses, walks and touched pages are of the whole run",
                 tried.tried, tried.recorded
             ));

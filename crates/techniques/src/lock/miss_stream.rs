@@ -66,8 +66,7 @@ fn missed(engine: &mut Engine, block: &Block, level: u32) -> Block {
         }
     });
     before.push(lean.addr.len() as u32);
-    let of_left_out =
-        |event: &Event| matches!(event, Event::Repeats { .. } | Event::Leave { .. } | Event::Touch { .. });
+    let of_left_out = |event: &Event| matches!(event, Event::Repeats { .. });
     for (position, event) in block.events.iter().filter(|(_, event)| !of_left_out(event)) {
         let last = before.len() - 1;
         lean.events.push((before[(*position as usize).min(last)], event.clone()));

@@ -19,7 +19,7 @@ pub struct LockProfile {
     pub maps: Maps,
     /// Accesses, left-out repeats included.
     pub accesses: u64,
-    /// What locks are tried on: all accesses, or evenly spaced windows of them.
+    /// What locks are tried on: all accesses, or windows spread over the run of them.
     pub blocks: Vec<Block>,
     /// Of the recorded accesses, the share in `blocks`; 1 = all.
     pub tried_share: f64,
@@ -58,7 +58,7 @@ impl LockProfile {
             full.map(|why| format!("locks were tried on the first part of the run only: {why}")).collect();
         if tried.tried < tried.recorded {
             remarks.push(format!(
-                "stall cycles come from {} of {} recorded accesses, in evenly spaced windows; accesses and misses \
+                "stall cycles come from {} of {} recorded accesses, in windows spread over the run; accesses and misses \
                  are of the whole run",
                 tried.tried, tried.recorded
             ));

@@ -1,20 +1,19 @@
 //! The row for baking: a helper on another core keeps page-table lines in a cache that both share.
 
 use lookaside_engine::{PagePolicy, Setup, WalkModel};
-use lookaside_trace::Source;
 
 use super::variant::RemedyVariant;
-use crate::bake::{find_targets, ModelledBaker, TouchMethod};
+use crate::bake::{ModelledBaker, TargetFinder, TouchMethod};
 use crate::rerun::StretchCounts;
 use crate::RemedyKind;
 
 /// The helper that `lookaside bake run --settings prefetch` starts, for the process with most to bake. `None` where it
 /// has nothing to do: no 4 MiB in one place, huge pages, or walks that read no memory in the model.
-pub(crate) fn helper(base: &Setup, source: &mut dyn Source, keep_on: impl FnMut() -> bool) -> Option<ModelledBaker> {
+pub(crate) fn helper(base: &Setup, found: &TargetFinder) -> Option<ModelledBaker> {
     if base.walks != WalkModel::Full || base.os.pages != PagePolicy::Base {
         return None;
     }
-    let targets = find_targets(source, keep_on)?;
+    let targets = found.finish()?;
     Some(ModelledBaker::new(TouchMethod::Prefetch, targets.process, targets.ranges()))
 }
 

@@ -1,9 +1,9 @@
 use lookaside_engine::{Cost, LockedPage, Outcome, PagePolicy, PageRow, RegionRow, WalkModel};
 use lookaside_machine::{preset, HostTable, PageSize, Serves, Stage, TableFormat, Ways};
-use lookaside_trace::{Block, Event, FilterWindow, Kind, MapSource, Source, TraceError, TraceInfo};
+use lookaside_trace::{Block, Event, FilterWindow, Kind, MapSource};
 
 use super::*;
-use crate::bake::{ModelledBaker, TouchMethod};
+use crate::bake::{ModelledBaker, TargetFinder, TouchMethod};
 use crate::names::Unnamed;
 
 /// The base run on a machine with 4 KiB, 2 MiB and 1 GiB pages; on one with sections of 1 MiB and 4 lockable entries.
@@ -215,41 +215,28 @@ fn the_dearest_pages_are_locked() {
     assert_eq!(hardware::lock_best_pages(&base, &free), None);
 }
 
-/// One block that maps and touches 8 MiB.
-struct Once(TraceInfo, Option<Block>);
-
-impl Once {
-    fn new() -> Self {
-        let mut block = Block { process: 5, thread: 5, ..Block::default() };
-        block.push_event(Event::Map { addr: 0x4000_0000, len: 8 << 20, prot: 3, source: MapSource::Heap, site: 0 });
-        (0..4).for_each(|at| block.push(Kind::Load, 0x4000_0000 + (at << 21)));
-        Self(TraceInfo::default(), Some(block))
-    }
-}
-
-impl Source for Once {
-    fn info(&self) -> &TraceInfo {
-        &self.0
-    }
-
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        *block = self.1.take().unwrap_or_default();
-        Ok(!block.is_empty())
-    }
+/// Of one block that maps and touches 8 MiB.
+fn targets() -> TargetFinder {
+    let mut block = Block { process: 5, thread: 5, ..Block::default() };
+    block.push_event(Event::Map { addr: 0x4000_0000, len: 8 << 20, prot: 3, source: MapSource::Heap, site: 0 });
+    (0..4).for_each(|at| block.push(Kind::Load, 0x4000_0000 + (at << 21)));
+    let mut found = TargetFinder::default();
+    found.run(&block);
+    found
 }
 
 #[test]
 fn a_helper_bakes_small_pages_whose_walks_read_memory() {
     let range = 0x4000_0000..0x4080_0000u64;
     let expected = ModelledBaker::new(TouchMethod::Prefetch, 5, vec![range]);
-    assert_eq!(baked::helper(&skylake(), &mut Once::new(), || true), Some(expected));
-    assert_eq!(baked::helper(&skylake(), &mut Once::new(), || false), None);
+    assert_eq!(baked::helper(&skylake(), &targets()), Some(expected));
+    assert_eq!(baked::helper(&skylake(), &TargetFinder::default()), None);
     for walks in [WalkModel::CountOnly, WalkModel::AlwaysAt("l3".into())] {
-        assert_eq!(baked::helper(&Setup { walks, ..skylake() }, &mut Once::new(), || true), None);
+        assert_eq!(baked::helper(&Setup { walks, ..skylake() }, &targets()), None);
     }
     let mut huge = skylake();
     huge.os.pages = PagePolicy::Thp;
-    assert_eq!(baked::helper(&huge, &mut Once::new(), || true), None);
+    assert_eq!(baked::helper(&huge, &targets()), None);
 }
 
 #[test]

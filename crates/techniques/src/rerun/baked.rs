@@ -11,11 +11,14 @@ use crate::bake::{BakeModelError, ModelledBaker, RunningHelper};
 use crate::slice::cut;
 use crate::window::{SampledWindows, WindowPlan};
 
-/// Recorded accesses that the program goes on by before the helper catches up.
+/// Recorded accesses that the program goes on by before the helper catches up; touches that the helper makes before the
+/// program goes on.
 const STEP: usize = 16;
+/// Touches that are made at a time where no program runs beside.
+const TOUCHES_AT_ONCE: u64 = 256;
 
 /// The helper's touches in all, about: these take a second or two.
-const TOUCHES: u64 = 2 << 20;
+const TOUCHES: u64 = 4 << 20;
 
 /// When the helper runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,9 +32,12 @@ pub struct HelperHours {
 }
 
 impl HelperHours {
-    /// For a run of `recorded` accesses, whose program was seen to its end in `outcome`, by the touches that it may
+    /// The whole run is counted.
+    pub const ALWAYS: Self = Self { plan: None, before: 0, touches_before: 0 };
+
+    /// For a run of `recorded` accesses, where windows lie by the seed, whose program was seen to its end in `outcome`, by the touches that it may
     /// make.
-    pub fn new(baker: &ModelledBaker, machine: &Machine, outcome: &Outcome, recorded: u64) -> Self {
+    pub fn new(baker: &ModelledBaker, machine: &Machine, outcome: &Outcome, (recorded, seed): (u64, u64)) -> Self {
         let page = machine.page_table.format.page_sizes().first().map_or(4096, |size| size.bytes());
         let stride = baker.stride_pages.saturating_mul(page).max(1);
         let round: u64 = baker.regions.iter().map(|region| (region.end - region.start).div_ceil(stride)).sum();
@@ -44,7 +50,7 @@ impl HelperHours {
         let counted = (TOUCHES / windows - touches_before) as f64 / 2.0 / touches_an_access;
         let counted = (counted as u64).max(STEP as u64);
         let warming = (REFILLS * refilling_misses(machine, outcome.table_bytes)).max(counted);
-        Self { plan: WindowPlan::short(recorded, counted, warming), before: counted, touches_before }
+        Self { plan: WindowPlan::short(recorded, counted, warming, seed), before: counted, touches_before }
     }
 
     /// From the access after so many that were let through to the one beside which the helper runs; 0 where it does.
@@ -118,11 +124,16 @@ fn catch_up(helper: &mut RunningHelper<'_>, engine: &mut Engine, (ran, runs): (b
     let clock = engine.clock();
     let time = clock.accesses as f64 + clock.waiting_cycles();
     if !ran {
-        (0..touches_before).for_each(|_| helper.step(engine, false));
+        let mut left = touches_before;
+        while left > 0 {
+            let count = left.min(TOUCHES_AT_ONCE);
+            helper.steps(engine, count as usize);
+            left -= count;
+        }
         helper.sleep_until(time);
     }
     while helper.now() <= time {
-        helper.step(engine, false);
+        helper.steps(engine, STEP);
     }
 }
 
@@ -145,7 +156,7 @@ mod tests {
     #[test]
     fn the_helper_begins_so_many_accesses_before_a_window() {
         // Windows of ten accesses, with a hundred before each.
-        let plan = WindowPlan::new(16_000, 160, 100);
+        let plan = WindowPlan::new(64_000, 640, 100, 1);
         assert!(plan.is_some());
         let hours = HelperHours { plan, before: 30, touches_before: 0 };
         let expected = [(0, 70), (69, 1), (70, 0), (99, 0), (109, 0), (110, 70), (180, 0)];
@@ -159,11 +170,14 @@ mod tests {
     fn a_large_memorys_helper_has_half_of_its_touches_before_windows() {
         let machine = preset("skylake").expect("a preset");
         // A program that is so fast that the helper makes one touch an access.
-        let hours = |gib| HelperHours::new(&over(gib), &machine, &Outcome::default(), 1 << 40);
-        // Of 2^21 touches in 16 windows half are made before; of the others half in the window itself.
-        assert_eq!((hours(1024).touches_before, hours(1024).before), (1 << 16, 1 << 15));
-        // A round over 1 GiB takes 2^15 touches.
-        assert_eq!((hours(1).touches_before, hours(1).before), (1 << 15, 3 << 14));
+        let hours = |gib| HelperHours::new(&over(gib), &machine, &Outcome::default(), (1 << 40, 1));
+        // Of 2^22 touches in 64 windows half are made before; of the others half in the window itself.
+        assert_eq!((hours(1024).touches_before, hours(1024).before), (1 << 15, 1 << 14));
+        // A round over a half GiB takes 2^14 touches.
+        let first_half = BASE..BASE + (512 << 20);
+        let half = ModelledBaker::new(TouchMethod::Prefetch, 1, vec![first_half]);
+        let hours = HelperHours::new(&half, &machine, &Outcome::default(), (1 << 40, 1));
+        assert_eq!((hours.touches_before, hours.before), (1 << 14, 3 << 13));
     }
 
     #[test]
@@ -182,8 +196,8 @@ mod tests {
         catch_up(&mut helper, &mut engine, (false, false), 10);
         assert_eq!(helper.now(), 0.0);
         catch_up(&mut helper, &mut engine, (true, true), 0);
-        // It is ahead by less than a walk, which reads four tables at the most, each from memory.
-        let ahead = |now: f64| now > time && now < time + 4.0 * machine.memory.cycles;
+        // It is ahead by less than its touches at a time take, each of which reads four tables at the most from memory.
+        let ahead = |now: f64| now > time && now < time + STEP as f64 * 4.0 * machine.memory.cycles;
         assert!(ahead(helper.now()), "{time} {}", helper.now());
         // What it did before is in the past.
         catch_up(&mut helper, &mut engine, (false, true), 1000);

@@ -77,11 +77,11 @@ fn the_interval_of_windows_holds_the_whole_runs_saving_in_most_cases() {
         // The tables of 64 MiB.
         let warming = REFILLS * refilling_misses(&setups[0].machine, 128 << 10);
         assert!(warming < 16_000, "{machine}: {warming}");
-        let plan = WindowPlan::new(ACCESSES, 80_000, warming);
+        let plan = WindowPlan::new(ACCESSES, 80_000, warming, number as u64);
         assert!(plan.is_some(), "{machine}: {warming}");
         let (whole, sampled) = (row(&setups, &blocks, None), row(&setups, &blocks, plan));
         assert_eq!([whole.least_saved_share, whole.most_saved_share], [Some(whole.saved_share); 2]);
-        assert_eq!((whole.windows, sampled.windows, sampled.accesses), (0, 16, 80_000));
+        assert_eq!((whole.windows, sampled.windows, sampled.accesses), (0, 64, 80_000));
         let [least, most] = [sampled.least_saved_share, sampled.most_saved_share].map(|end| end.expect("an interval"));
         assert!(least <= sampled.saved_share && sampled.saved_share <= most && most <= 1.0);
         cases += 1;
@@ -94,7 +94,7 @@ fn the_interval_of_windows_holds_the_whole_runs_saving_in_most_cases() {
 fn a_run_that_is_no_longer_than_its_windows_is_run_whole() {
     let setups = setups("skylake");
     let blocks = program(1, 100_000);
-    assert_eq!(window_plan(&setups, &TraceInfo::default(), 100_000, 64 << 10), None);
+    assert_eq!(window_plan(&setups, &TraceInfo::default(), (100_000, 1), 64 << 10), None);
     let row = row(&setups, &blocks, None);
     let [base, with] = setups.map(|setup| {
         let mut engine = Engine::new(setup).expect("a setup");
@@ -179,11 +179,11 @@ fn a_recorders_filter_makes_windows_shorter_and_warming_too() {
     let setups = setups("skylake");
     let plan = |filter_window, recorded| {
         let info = TraceInfo { filter_window, ..TraceInfo::default() };
-        window_plan(&setups, &info, recorded, 64 * 2000)
+        window_plan(&setups, &info, (recorded, 1), 64 * 2000)
     };
     // Four times the 2000 lines of the tables; where hits were recorded, too, four times as much of all.
-    assert_eq!(plan(0, 1 << 26), WindowPlan::new(1 << 26, 8 << 20, 32_000));
-    assert_eq!(plan(1, 1 << 26), WindowPlan::new(1 << 26, 2 << 20, 8000));
+    assert_eq!(plan(0, 1 << 26), WindowPlan::new(1 << 26, 8 << 20, 32_000, 1));
+    assert_eq!(plan(1, 1 << 26), WindowPlan::new(1 << 26, 2 << 20, 8000, 1));
     assert!(plan(0, 1 << 26).is_some() && plan(1, 4 << 20).is_some() && plan(0, 4 << 20).is_none());
 }
 
@@ -194,7 +194,7 @@ fn over_first(bytes: u64) -> ModelledBaker {
 }
 
 /// The helper runs all the time.
-const ALWAYS: HelperHours = HelperHours { plan: None, before: 0, touches_before: 0 };
+const ALWAYS: HelperHours = HelperHours::ALWAYS;
 
 /// The program's counts beside a helper over its first `bytes`, or alone.
 fn baked(setup: &Setup, blocks: &[Block], hours: HelperHours, bytes: Option<u64>) -> Vec<StretchCounts> {
@@ -210,7 +210,7 @@ fn with_no_helper_beside_it_the_run_is_the_plain_one() {
     for (number, machine) in ["skylake", "neoverse-n1"].into_iter().cycle().take(4).enumerate() {
         let [setup, _] = setups(machine);
         let blocks = program(number as u64, 100_000);
-        for plan in [None, WindowPlan::new(100_000, 20_000, 2000)] {
+        for plan in [None, WindowPlan::new(100_000, 20_000, 2000, 1)] {
             let plain = rerun(vec![setup.clone()], source(&blocks), plan, &AtomicBool::new(false)).expect("a run");
             let hours = HelperHours { plan, before: 700, touches_before: 10 };
             assert_eq!(baked(&setup, &blocks, hours, None), plain.counts[0], "{machine} {number}");
@@ -252,7 +252,7 @@ fn a_helper_that_runs_for_windows_saves_there_what_one_saves_that_runs_on() {
     let [setup, _] = setups("skylake");
     let blocks = random_reads();
     // Each of 120,000 accesses costs more than the helper's loop takes: as in a recording without repeats.
-    let plan = WindowPlan::short(120_000, 1000, 2000);
+    let plan = WindowPlan::short(120_000, 1000, 2000, 1);
     assert!(plan.is_some());
     let saved = |hours| {
         let [alone, with] =
@@ -274,13 +274,13 @@ fn the_helpers_hours_keep_to_its_touches() {
     let outcome = engine.outcome();
     for bytes in [4 << 20, 1 << 30, 1 << 40] {
         let baker = over_first(bytes);
-        for recorded in [0, 100, 120_000, 1 << 40] {
-            let hours = HelperHours::new(&baker, &setup.machine, &outcome, recorded);
+        for recorded in [0, 127, 128, 120_000, 1 << 40] {
+            let hours = HelperHours::new(&baker, &setup.machine, &outcome, (recorded, 1));
             let touches_an_access = (outcome.modelled_cycles() / recorded.max(1) as f64 / 5.0).max(1.0);
-            let touches = 16.0 * (hours.touches_before as f64 + 2.0 * hours.before as f64 * touches_an_access);
-            let least = 16.0 * 2.0 * 16.0 * touches_an_access;
-            assert!(touches <= (2 << 20) as f64 + least, "{bytes} {recorded}: {touches}");
-            assert_eq!(hours.plan.is_some(), recorded >= 32, "{recorded}");
+            let touches = 64.0 * (hours.touches_before as f64 + 2.0 * hours.before as f64 * touches_an_access);
+            let least = 64.0 * 2.0 * 16.0 * touches_an_access;
+            assert!(touches <= (4 << 20) as f64 + least, "{bytes} {recorded}: {touches}");
+            assert_eq!(hours.plan.is_some(), recorded >= 128, "{recorded}");
             assert!(hours.touches_before <= bytes / (8 * 4096));
         }
     }

@@ -91,10 +91,10 @@ fn lines_touched_while_a_page_is_there_belong_to_its_visit() {
     block.push(Kind::Load, 0x1040);
     block.push(Kind::Fetch, 0x1000);
     block.push(Kind::Load, 0x2000);
-    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Fetch, others: 0, lines: 0xff });
-    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 1, lines: 0b101 });
+    block.push_leave(0x1000, Kind::Fetch, 0, 0xff);
+    block.push_leave(0x1000, Kind::Load, 1, 0b101);
     block.push(Kind::Store, 0x1080);
-    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 1, lines: 1 << 63 });
+    block.push_leave(0x1000, Kind::Load, 1, 1 << 63);
     let windows = cut(vec![block], &[whole(3)]);
     assert_eq!(windows.len(), 1);
     assert_eq!(lines(&windows[0]), [(line(0x1040), 2), (line(0x2000), 0), (line(0x1080), 1)]);
@@ -130,7 +130,7 @@ fn pages_that_the_first_level_holds_are_no_visits() {
     for addr in [0x1040, 0x2000, 0x1080, 0x1040, 0x3000, 0x2fc0] {
         block.push(Kind::Load, addr);
     }
-    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 1, lines: 1 });
+    block.push_leave(0x1000, Kind::Load, 1, 1);
     let huge = HugeWindows::default();
     let mut source = MemorySource::new(TraceInfo::default(), vec![block]);
     let RunVisits { windows, touched } = cut_windows(&mut source, &[whole(6)], &huge, 2).unwrap();
@@ -147,7 +147,7 @@ fn a_window_begins_with_what_was_visited_last() {
     // Pages 1, 2, 3, 1, then the window: 4, 1, and behind it 5.
     for page in [1u64, 2, 3, 1, 4, 1, 5] {
         block.push(Kind::Load, page << 12);
-        block.push_event(Event::Leave { addr: page << 12, kind: Kind::Load, others: 1, lines: 1 << page });
+        block.push_leave(page << 12, Kind::Load, 1, 1 << page);
     }
     let place = WindowPlace { start: 4, length: 2, weight: 3.5, cost_share: 0.25 };
     let windows = cut(vec![block.clone()], &[place]);
@@ -165,7 +165,7 @@ fn a_window_begins_with_what_was_visited_last() {
 fn a_window_begins_with_the_lines_that_were_accessed_before_it() {
     let mut block = Block { process: 1, ..Block::default() };
     block.push(Kind::Store, 0x1040);
-    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 0, lines: 0b111 });
+    block.push_leave(0x1000, Kind::Load, 0, 0b111);
     block.push(Kind::Load, 0x2000);
     block.push(Kind::Load, 0x3000);
     let place = |start| WindowPlace { start, length: 1, weight: 1.0, cost_share: 0.5 };
@@ -183,7 +183,7 @@ fn a_page_that_the_first_level_holds_from_before_is_no_visit_of_the_window() {
     for page in [1u64, 2, 2, 3, 1] {
         block.push(Kind::Load, page << 12);
     }
-    block.push_event(Event::Leave { addr: 0x2000, kind: Kind::Load, others: 1, lines: 0b10 });
+    block.push_leave(0x2000, Kind::Load, 1, 0b10);
     let place = WindowPlace { start: 2, length: 3, ..whole(0) };
     let mut source = MemorySource::new(TraceInfo::default(), vec![block]);
     let run = cut_windows(&mut source, &[place], &HugeWindows::default(), 2).unwrap();
@@ -200,7 +200,7 @@ fn what_is_accessed_after_a_page_came_in_anew_behind_the_window_is_not_the_windo
         block.push(Kind::Load, addr);
     }
     for addr in [0x1000, 0x2000] {
-        block.push_event(Event::Leave { addr, kind: Kind::Load, others: 0, lines: 0b1000 });
+        block.push_leave(addr, Kind::Load, 0, 0b1000);
         block.push_event(Event::Repeats { addr, kind: Kind::Load, count: 9 });
     }
     let windows = cut(vec![block], &[whole(2)]);
@@ -213,8 +213,8 @@ fn stores_have_pages_of_their_own_where_they_are_filtered_apart() {
     let mut block = Block { process: 1, ..Block::default() };
     block.push(Kind::Load, 0x1000);
     block.push(Kind::Store, 0x1040);
-    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Store, others: 1, lines: 0b1100 });
-    block.push_event(Event::Leave { addr: 0x1000, kind: Kind::Load, others: 0, lines: 0b10000 });
+    block.push_leave(0x1000, Kind::Store, 1, 0b1100);
+    block.push_leave(0x1000, Kind::Load, 0, 0b10000);
     let visits = |filter_stores_apart| {
         let info = TraceInfo { filter_stores_apart, ..TraceInfo::default() };
         let mut source = MemorySource::new(info, vec![block.clone()]);
@@ -291,7 +291,7 @@ proptest! {
         let mut open: HashMap<u64, usize> = HashMap::new();
         for (page, leaves, lines) in steps {
             if leaves {
-                block.push_event(Event::Leave { addr: page << 12, kind: Kind::Load, others: 0, lines });
+                block.push_leave(page << 12, Kind::Load, 0, lines);
                 if let Some(&visit) = open.get(&page) {
                     expected[visit].1 |= lines;
                 }

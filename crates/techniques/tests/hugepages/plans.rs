@@ -250,7 +250,7 @@ fn a_long_run_is_tried_in_windows_and_the_plan_says_so() {
         twin::profile(&twin::small(), &vec![block; parts])
     };
     let remark =
-        "savings were modelled on 2097152 of 2228224 recorded accesses, in evenly spaced windows, and scaled to \
+        "savings were modelled on 2097152 of 2228224 recorded accesses, in windows spread over the run, and scaled to \
                   the whole run; accesses, walks and touched pages are of the whole run";
     let profile = long(17);
     assert_eq!((profile.tried_share, profile.windows[0].accesses), (16.0 / 17.0, 17 << 17));

@@ -187,8 +187,8 @@ fn a_profile_says_what_its_figures_leave_out() {
     assert_eq!(remarks(0xffff_f000, 1), [""; 0]);
     let wide = remarks(0x1_0000_0000, 1);
     assert!(wide.len() == 1 && wide[0].contains("of more than the 32 bits that this machine translates"), "{wide:?}");
-    // Sixteen windows, one access shorter than a sixteenth of the run.
-    let sampled = remarks(twin::BASE, (2 << 20) + 16);
-    let shares = "stall cycles come from 2097152 of 2097168 recorded accesses";
+    // 64 windows, each one access shorter than its part of the run.
+    let sampled = remarks(twin::BASE, (2 << 20) + 64);
+    let shares = "stall cycles come from 2097152 of 2097216 recorded accesses";
     assert!(sampled.len() == 1 && sampled[0].starts_with(shares), "{sampled:?}");
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::input::Input;
 use super::parser::{ParsedItem, Parser};
 use crate::damage::DamageLog;
-use crate::{Block, Damage, Kind, Source, TraceError, TraceInfo, BLOCK_ACCESSES};
+use crate::{Block, Damage, Kind, Source, TraceError, TraceInfo, WindowEvent, BLOCK_ACCESSES};
 
 /// Makes blocks of what a parser finds.
 pub(crate) struct Importer<P> {
@@ -76,6 +76,9 @@ impl<P: Parser> Source for Importer<P> {
                         continue;
                     }
                     ParsedItem::Event(event) => block.push_event(event),
+                    ParsedItem::OfWindow(event) => {
+                        block.window_events.push(WindowEvent { at: block.addr.len() as u32, ..event });
+                    }
                     ParsedItem::Access(a) => {
                         block.push(a.kind, a.addr);
                         block.size.extend(columns.size.then_some(a.size));
@@ -84,7 +87,8 @@ impl<P: Parser> Source for Importer<P> {
                     }
                 }
                 (block.process, block.thread) = (self.process, self.thread);
-                if block.len() >= BLOCK_ACCESSES || block.events.len() >= BLOCK_ACCESSES {
+                let most = block.len().max(block.events.len()).max(block.window_events.len());
+                if most >= BLOCK_ACCESSES {
                     return Ok(true);
                 }
             }

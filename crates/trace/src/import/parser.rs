@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::input::Input;
 use crate::damage::DamageLog;
-use crate::{Event, Kind, TraceError, TraceInfo};
+use crate::{Event, Kind, TraceError, TraceInfo, WindowEvent};
 
 /// One access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(crate) enum ParsedItem {
     Access(ImportedAccess),
     /// An event.
     Event(Event),
+    /// An event of a window; its place is where it stands.
+    OfWindow(WindowEvent),
 }
 
 /// Which columns a format fills.

@@ -10,7 +10,8 @@ use std::collections::VecDeque;
 
 use super::lines::{kind, number, size, words, LineParser};
 use super::parser::{ImportedAccess, ImportedColumns, ParsedItem};
-use crate::TraceInfo;
+use crate::text_event::TextEvent;
+use crate::{TraceInfo, WindowEvent};
 
 /// Plain text's lines.
 #[derive(Default)]
@@ -56,7 +57,13 @@ impl LineParser for Text {
             }
             [b'E', b' ', rest @ ..] => {
                 let event = serde_json::from_slice(rest).map_err(|e| format!("not an event: {e}"))?;
-                items.push_back(ParsedItem::Event(event));
+                items.push_back(match event {
+                    TextEvent::Leave { addr, kind, others, lines } => {
+                        ParsedItem::OfWindow(WindowEvent::leave(0, addr, kind, others, lines))
+                    }
+                    TextEvent::Touch { addr, kind } => ParsedItem::OfWindow(WindowEvent::touch(0, addr, kind)),
+                    TextEvent::Other(event) => ParsedItem::Event(event),
+                });
             }
             [b'T', b' ', rest @ ..] if !self.begun => {
                 self.info = Some(serde_json::from_slice(rest).map_err(|e| format!("not a description: {e}"))?);

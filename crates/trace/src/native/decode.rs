@@ -2,12 +2,12 @@
 
 use super::column::{Sign, Values};
 use super::columns::{mode, Segment, HAS_IP, HAS_REPEAT, HAS_SIZE, TABLE_REPEAT};
-use super::events;
+use super::events::ChunkEvents;
 use super::limits::{BLOCK_ACCESSES, CHUNK_ACCESSES, CHUNK_SEGMENTS};
 use super::stream::Unpacker;
 use super::table::{EntryTable, Meta, PresentColumns, TableEntry, ENTRIES};
 use super::varint::{Bad, Cursor};
-use crate::{Block, Event, Kind};
+use crate::{Block, Event, Kind, WindowEvent};
 
 /// Unpacks a chunk, then hands out its blocks.
 pub(crate) struct ChunkDecoder {
@@ -15,7 +15,7 @@ pub(crate) struct ChunkDecoder {
     flags: u8,
     accesses: usize,
     segments: Vec<Segment>,
-    events: Vec<(u32, Event)>,
+    events: ChunkEvents,
     mode: u8,
     /// Of addresses, and of values.
     shifts: [u32; 2],
@@ -31,6 +31,7 @@ pub(crate) struct ChunkDecoder {
     access: usize,
     value: usize,
     event: usize,
+    window_event: usize,
     temp: Vec<u8>,
     numbers: Vec<u64>,
     spread: Vec<u64>,
@@ -43,7 +44,7 @@ impl ChunkDecoder {
             flags: 0,
             accesses: 0,
             segments: Vec::new(),
-            events: Vec::new(),
+            events: ChunkEvents::default(),
             mode: mode::BASE,
             shifts: [0; 2],
             base: 0,
@@ -56,6 +57,7 @@ impl ChunkDecoder {
             access: 0,
             value: 0,
             event: 0,
+            window_event: 0,
             temp: Vec::new(),
             numbers: Vec::new(),
             spread: Vec::new(),
@@ -70,6 +72,7 @@ impl ChunkDecoder {
         self.access = 0;
         self.value = 0;
         self.event = 0;
+        self.window_event = 0;
         let loaded = self.load_columns(payload, accesses as usize);
         if loaded.is_err() {
             self.segments.clear();
@@ -87,40 +90,21 @@ impl ChunkDecoder {
         // Four numbers of at most five bytes.
         self.unpacker.bytes(c, segments * 20, &mut self.temp)?;
         let mut s = Cursor::new(&self.temp);
-        let (mut sum, mut sum_events) = (0u64, 0u64);
+        let mut sum = 0u64;
         for _ in 0..segments {
             let (process, thread, accesses, events) = (s.u32()?, s.u32()?, s.u32()?, s.u32()?);
             sum += u64::from(accesses);
-            sum_events += u64::from(events);
             self.segments.push(Segment { process, thread, accesses, events });
         }
         if !s.is_empty() || sum != self.accesses as u64 {
             return Err("a chunk's runs do not add up to its accesses");
         }
-        events::decode(&mut self.unpacker, c, self.accesses, &mut self.events)?;
-        if sum_events != self.events.len() as u64 {
-            return Err("a chunk's runs do not add up to its events");
-        }
-        self.check_event_places()?;
+        self.events.decode(&mut self.unpacker, c, &self.segments)?;
         if self.accesses > 0 {
             self.load_accesses(c)?;
         }
         if !c.is_empty() {
             return Err("a chunk is followed by bytes that belong to no column");
-        }
-        Ok(())
-    }
-
-    /// Each event lies in its segment.
-    fn check_event_places(&self) -> Result<(), Bad> {
-        let mut start = 0;
-        let mut events = self.events.iter();
-        for s in &self.segments {
-            let end = start + s.accesses;
-            if events.by_ref().take(s.events as usize).any(|(pos, _)| *pos < start || *pos > end) {
-                return Err("an event stands outside its run");
-            }
-            start = end;
         }
         Ok(())
     }
@@ -164,9 +148,15 @@ impl ChunkDecoder {
         self.flags & (HAS_REPEAT | TABLE_REPEAT) == HAS_REPEAT
     }
 
+    /// All of the chunk was handed out.
+    pub(crate) fn is_done(&self) -> bool {
+        self.segment == self.segments.len()
+    }
+
     /// The next block, in `block`; `false` at the chunk's end, with old columns in `block`.
     pub(crate) fn next_block(&mut self, block: &mut Block) -> bool {
         block.events.clear();
+        block.window_events.clear();
         while let Some(&s) = self.segments.get(self.segment) {
             let left = s.accesses as usize - self.in_segment;
             let n = left.min(BLOCK_ACCESSES);
@@ -175,15 +165,7 @@ impl ChunkDecoder {
             block.process = s.process;
             block.thread = s.thread;
             self.fill(start, end, block);
-            // An event at the block's end belongs to the next block, if the segment has one.
-            while let Some((pos, event)) = self.events.get(self.event) {
-                if self.segments[self.segment].events == 0 || (*pos as usize >= end && !last) {
-                    break;
-                }
-                block.events.push((*pos - start as u32, event.clone()));
-                self.segments[self.segment].events -= 1;
-                self.event += 1;
-            }
+            self.fill_events(start, (!last).then_some(end), block);
             self.access = end;
             self.in_segment += n;
             if last {
@@ -195,6 +177,25 @@ impl ChunkDecoder {
             }
         }
         false
+    }
+
+    /// The segment's next events, up to a block's end: one there belongs to the next block, if the segment has one.
+    fn fill_events(&mut self, start: usize, end: Option<usize>, block: &mut Block) {
+        let [all_end, windows_end] = self.events.ends[self.segment];
+        let is_before = |at: u32| end.is_none_or(|end| (at as usize) < end);
+        for (at, event) in &mut self.events.all[self.event..all_end] {
+            if !is_before(*at) {
+                break;
+            }
+            // Handed out once: what stays behind is never read.
+            block.events.push((*at - start as u32, std::mem::replace(event, Event::Counts)));
+        }
+        self.event += block.events.len();
+        let of_windows = &self.events.of_windows[self.window_event..windows_end];
+        let of_windows = &of_windows[..of_windows.partition_point(|event| is_before(event.at))];
+        let moved = of_windows.iter().map(|event| WindowEvent { at: event.at - start as u32, ..*event });
+        block.window_events.extend(moved);
+        self.window_event += of_windows.len();
     }
 
     /// Columns of the accesses `start..end`; ranges come in ascending order.

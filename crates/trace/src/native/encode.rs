@@ -1,5 +1,7 @@
 //! Accesses and events to a chunk's payload.
 
+use std::collections::BTreeSet;
+
 use super::column::Sign;
 use super::columns::{mode, ChunkColumns, Segment, HAS_IP, HAS_REPEAT, HAS_SIZE, TABLE_REPEAT};
 use super::events::{EventEncoder, CLOSE_AT};
@@ -7,7 +9,7 @@ use super::limits::{CHUNK_ACCESSES, CHUNK_SEGMENTS};
 use super::stream::Packer;
 use super::table::{PresentColumns, Split, TableEncoder, ENTRIES};
 use super::varint::put;
-use crate::{Block, Event};
+use crate::{Block, Event, WindowEvent};
 
 /// All ways of writing accesses are tried every so many chunks, and the best kept in between.
 const TRY_EVERY: u32 = 16;
@@ -39,6 +41,10 @@ pub(crate) struct ChunkEncoder {
     packer: Packer,
     segments: Vec<Segment>,
     is_windowed: bool,
+    /// Threads by process and number, of all chunks.
+    threads: BTreeSet<(u32, u32)>,
+    /// Some are new in this chunk.
+    has_new_thread: bool,
     columns: ChunkColumns,
     sites: SiteBound,
     events: EventEncoder,
@@ -58,6 +64,8 @@ impl ChunkEncoder {
             packer: Packer::new()?,
             segments: Vec::new(),
             is_windowed: true,
+            threads: BTreeSet::new(),
+            has_new_thread: false,
             columns: ChunkColumns::default(),
             sites: SiteBound::new(),
             events: EventEncoder::default(),
@@ -93,6 +101,11 @@ impl ChunkEncoder {
         self.segments.is_empty()
     }
 
+    /// There are no events but of windows, and no threads but those of chunks before.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.events.is_quiet() && !self.has_new_thread
+    }
+
     /// No more accesses or events should go in.
     pub(crate) fn is_full(&self) -> bool {
         self.accesses() >= CHUNK_ACCESSES
@@ -107,13 +120,26 @@ impl ChunkEncoder {
         let is_like_before = std::mem::replace(&mut self.is_windowed, is_windowed) == is_windowed;
         match self.segments.last() {
             Some(s) if (s.process, s.thread) == (process, thread) && is_like_before => {}
-            _ => self.segments.push(Segment { process, thread, accesses: 0, events: 0 }),
+            _ => {
+                self.has_new_thread |= self.threads.insert((process, thread));
+                self.segments.push(Segment { process, thread, accesses: 0, events: 0 });
+            }
         }
     }
 
     /// Appends an event of the current thread.
     pub(crate) fn event(&mut self, event: &Event) {
         self.events.push(self.accesses() as u32, event);
+        self.count_event();
+    }
+
+    /// Appends what becomes of a page in the current thread's window.
+    pub(crate) fn window_event(&mut self, event: &WindowEvent) {
+        self.events.push_of_window(self.accesses() as u32, event);
+        self.count_event();
+    }
+
+    fn count_event(&mut self) {
         if let Some(s) = self.segments.last_mut() {
             s.events += 1;
         }
@@ -165,6 +191,7 @@ impl ChunkEncoder {
             self.write_accesses(out);
         }
         self.segments.clear();
+        self.has_new_thread = false;
         self.sites.clear();
         let c = &mut self.columns;
         c.addr.clear();

@@ -1,9 +1,10 @@
 //! Events as four streams: positions and tags, addresses, other numbers, texts. Like fields stand
 //! together, which is what zstd needs.
 
+use super::columns::Segment;
 use super::stream::{Packer, Unpacker};
 use super::varint::{put, unzigzag, zigzag, Bad, Cursor};
-use crate::{Event, Kind, MapSource};
+use crate::{Event, Kind, MapSource, WindowChange, WindowEvent};
 
 /// Most bytes of one stream of events in a chunk, unpacked. Also bounds a single event's text.
 pub(crate) const MAX_STREAM: usize = 8 << 20;
@@ -49,6 +50,8 @@ pub(crate) struct EventEncoder {
     numbers: Vec<u8>,
     texts: Vec<u8>,
     count: usize,
+    /// Of these, the ones that are of windows.
+    of_windows: usize,
     last_pos: u32,
     /// Last address of each tag: events of a kind are near each other.
     last_addr: [u64; tag::COUNT],
@@ -198,18 +201,6 @@ impl EventEncoder {
                 self.number(*kind as u64);
                 self.number(*count);
             }
-            Event::Leave { addr, kind, others, lines } => {
-                self.head(pos, tag::LEAVE);
-                self.addr(tag::LEAVE, *addr);
-                self.number(*kind as u64);
-                self.number(u64::from(*others));
-                self.number(*lines);
-            }
-            Event::Touch { addr, kind } => {
-                self.head(pos, tag::TOUCH);
-                self.addr(tag::TOUCH, *addr);
-                self.number(*kind as u64);
-            }
             Event::Waits { ip, visits, waits } => {
                 self.head(pos, tag::WAITS);
                 self.addr(tag::WAITS, *ip);
@@ -225,6 +216,27 @@ impl EventEncoder {
         }
     }
 
+    /// Appends what becomes of a page in a window, likewise.
+    pub(crate) fn push_of_window(&mut self, pos: u32, event: &WindowEvent) {
+        self.of_windows += 1;
+        let (tag, others) = match event.change {
+            WindowChange::Leave { others } => (tag::LEAVE, Some(others)),
+            WindowChange::Touch => (tag::TOUCH, None),
+        };
+        self.head(pos, tag);
+        self.addr(tag, event.addr);
+        self.number(event.kind as u64);
+        if let Some(others) = others {
+            self.number(u64::from(others));
+            self.number(event.lines);
+        }
+    }
+
+    /// There are no events but of windows.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.count == self.of_windows
+    }
+
     /// Packs all and begins anew.
     pub(crate) fn finish(&mut self, packer: &mut Packer, out: &mut Vec<u8>) {
         put(out, self.count as u64);
@@ -232,46 +244,64 @@ impl EventEncoder {
             packer.bytes(stream, out);
             stream.clear();
         }
-        self.count = 0;
+        (self.count, self.of_windows) = (0, 0);
         self.last_pos = 0;
         self.last_addr = [0; tag::COUNT];
     }
 }
 
-/// Unpacks the events of a chunk of `accesses` accesses, with their positions in it.
-pub(crate) fn decode(
-    unpacker: &mut Unpacker,
-    c: &mut Cursor,
-    accesses: usize,
-    out: &mut Vec<(u32, Event)>,
-) -> Result<(), Bad> {
-    out.clear();
-    let count = c.bounded(MAX_STREAM as u64)?;
-    let mut streams: [Vec<u8>; 4] = Default::default();
-    for stream in &mut streams {
-        unpacker.bytes(c, MAX_STREAM, stream)?;
-    }
-    let [heads, addrs, numbers, texts] = &streams;
-    let mut d = EventDecoder {
-        addrs: Cursor::new(addrs),
-        numbers: Cursor::new(numbers),
-        texts: Cursor::new(texts),
-        last_addr: [0; tag::COUNT],
-    };
-    let mut heads = Cursor::new(heads);
-    let mut pos = 0;
-    for _ in 0..count {
-        pos += heads.bounded(accesses as u64)?;
-        if pos > accesses {
-            return Err("an event stands outside its chunk");
+/// The events of a chunk, with their positions in it.
+#[derive(Default)]
+pub(crate) struct ChunkEvents {
+    pub(crate) all: Vec<(u32, Event)>,
+    pub(crate) of_windows: Vec<WindowEvent>,
+    /// By segment: where its events end in each of the two.
+    pub(crate) ends: Vec<[usize; 2]>,
+    streams: [Vec<u8>; 4],
+}
+
+impl ChunkEvents {
+    /// Unpacks those of a chunk of these segments.
+    pub(crate) fn decode(&mut self, unpacker: &mut Unpacker, c: &mut Cursor, segments: &[Segment]) -> Result<(), Bad> {
+        self.all.clear();
+        self.of_windows.clear();
+        self.ends.clear();
+        let count = c.bounded(MAX_STREAM as u64)?;
+        for stream in &mut self.streams {
+            unpacker.bytes(c, MAX_STREAM, stream)?;
         }
-        let tag = heads.byte()?;
-        out.push((pos as u32, d.event(tag)?));
+        if count as u64 != segments.iter().map(|segment| u64::from(segment.events)).sum::<u64>() {
+            return Err("a chunk's runs do not add up to its events");
+        }
+        let [heads, addrs, numbers, texts] = &self.streams;
+        let mut d = EventDecoder {
+            addrs: Cursor::new(addrs),
+            numbers: Cursor::new(numbers),
+            texts: Cursor::new(texts),
+            last_addr: [0; tag::COUNT],
+        };
+        let mut heads = Cursor::new(heads);
+        let (mut pos, mut start) = (0, 0);
+        for segment in segments {
+            let end = start + u64::from(segment.accesses);
+            for _ in 0..segment.events {
+                pos += heads.varint()?.min(u64::from(u32::MAX));
+                if !(start..=end).contains(&pos) {
+                    return Err("an event stands outside its run");
+                }
+                match heads.byte()? {
+                    tag @ (tag::LEAVE | tag::TOUCH) => self.of_windows.push(d.of_window(pos as u32, tag)?),
+                    tag => self.all.push((pos as u32, d.event(tag)?)),
+                }
+            }
+            self.ends.push([self.all.len(), self.of_windows.len()]);
+            start = end;
+        }
+        if [heads, d.addrs, d.numbers, d.texts].iter().any(|s| !s.is_empty()) {
+            return Err("events are followed by bytes that belong to none");
+        }
+        Ok(())
     }
-    if [heads, d.addrs, d.numbers, d.texts].iter().any(|s| !s.is_empty()) {
-        return Err("events are followed by bytes that belong to none");
-    }
-    Ok(())
 }
 
 struct EventDecoder<'a> {
@@ -310,6 +340,15 @@ impl EventDecoder<'_> {
         let n = self.texts.bounded(MAX_STREAM as u64)?;
         let bytes = self.texts.bytes(n)?;
         String::from_utf8(bytes.to_vec()).map_err(|_| "a text is not UTF-8")
+    }
+
+    #[inline]
+    fn of_window(&mut self, at: u32, tag: u8) -> Result<WindowEvent, Bad> {
+        let (addr, kind) = (self.addr(tag)?, self.kind()?);
+        Ok(match tag {
+            tag::LEAVE => WindowEvent::leave(at, addr, kind, self.u8()?, self.numbers.varint()?),
+            _ => WindowEvent::touch(at, addr, kind),
+        })
     }
 
     fn event(&mut self, tag: u8) -> Result<Event, Bad> {
@@ -375,11 +414,6 @@ impl EventDecoder<'_> {
                 };
                 Event::Repeats { addr, kind, count: self.numbers.varint()? }
             }
-            tag::LEAVE => {
-                let (addr, kind) = (self.addr(tag)?, self.kind()?);
-                Event::Leave { addr, kind, others: self.u8()?, lines: self.numbers.varint()? }
-            }
-            tag::TOUCH => Event::Touch { addr: self.addr(tag)?, kind: self.kind()? },
             tag::WAITS => {
                 Event::Waits { ip: self.addr(tag)?, visits: self.numbers.varint()?, waits: self.numbers.varint()? }
             }

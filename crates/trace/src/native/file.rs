@@ -25,6 +25,8 @@ pub struct ChunkRef {
     pub first_access: u64,
     /// Recorded accesses in it.
     pub accesses: u32,
+    /// It is known to have no events but of windows, and no thread that is new: in a file that this process wrote.
+    pub is_quiet: bool,
 }
 
 impl ChunkRef {
@@ -65,6 +67,11 @@ impl NativeFile {
             }
         };
         Ok(NativeFile { inner: Arc::new(inner) })
+    }
+
+    /// A file of which these chunks were just written.
+    pub(crate) fn written(file: File, what: String, info: TraceInfo, chunks: Vec<ChunkRef>) -> Self {
+        NativeFile { inner: Arc::new(MappedTrace { file, what, info, chunks, damage: Vec::new() }) }
     }
 
     /// What the trace says of itself.
@@ -167,6 +174,20 @@ impl Source for NativeWorker {
     fn damage(&self) -> &[Damage] {
         self.damage.list()
     }
+
+    fn skip(&mut self, most: u64) -> u64 {
+        let mut skipped = 0;
+        while self.decoder.is_done() {
+            let Some(chunk) = self.chunks.clone().next().map(|i| self.inner.chunks[i]) else { break };
+            let with_it = skipped + u64::from(chunk.accesses);
+            if !chunk.is_quiet || with_it > most {
+                break;
+            }
+            skipped = with_it;
+            self.chunks.next();
+        }
+        skipped
+    }
 }
 
 /// The index frame's payload: the header again, then each chunk by the bytes between, its length and its accesses.
@@ -205,7 +226,7 @@ fn decode_index(payload: &[u8], file_len: u64) -> Result<(TraceInfo, Vec<ChunkRe
         if !(HEADER_LEN..=HEADER_LEN + MAX_PAYLOAD).contains(&(len as usize)) {
             return Err("a chunk's length can't be");
         }
-        chunks.push(ChunkRef { offset, len, first_access, accesses });
+        chunks.push(ChunkRef { offset, len, first_access, accesses, is_quiet: false });
     }
     Ok((info, chunks))
 }
@@ -280,6 +301,7 @@ pub(crate) fn scan(r: impl Read, what: &str) -> Result<Scan, TraceError> {
                 len: frame.len() as u32,
                 first_access: h.first_access,
                 accesses: h.accesses,
+                is_quiet: false,
             }),
         }
         scan.end = frame.offset + frame.len();
@@ -309,7 +331,7 @@ mod tests {
     fn a_chunk_in_the_index_can_be_a_frame_inside_the_file() {
         let info = serde_json::to_vec(&TraceInfo::default()).expect("it is plain");
         let decoded = |offset, len: usize, file_len| {
-            let chunk = ChunkRef { offset, len: len as u32, first_access: 5, accesses: 1 };
+            let chunk = ChunkRef { offset, len: len as u32, first_access: 5, accesses: 1, is_quiet: false };
             decode_index(&encode_index(&info, &[chunk]), file_len).map(|(_, chunks)| assert_eq!(chunks, [chunk]))
         };
         let longest = 40 + (64 << 20);

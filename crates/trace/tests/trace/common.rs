@@ -1,6 +1,6 @@
 //! Random blocks and ways to compare them, for all tests of this crate.
 
-use lookaside_trace::{Block, Event, Kind, MapSource, Source};
+use lookaside_trace::{Block, Event, Kind, MapSource, Source, WindowEvent};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -12,6 +12,7 @@ pub type Access = (u32, u32, u64, Kind, u8, u64, u32);
 pub enum Item {
     Access(Access),
     Event(u32, u32, Event),
+    OfWindow(u32, u32, WindowEvent),
 }
 
 /// Spreads blocks out. The naive twin of the codec: it only copies.
@@ -19,7 +20,11 @@ pub fn items<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Vec<Item> {
     let mut out = Vec::new();
     for b in blocks {
         let mut events = b.events.iter().peekable();
+        let mut of_windows = b.window_events.iter().peekable();
         for i in 0..=b.len() {
+            while let Some(e) = of_windows.next_if(|e| e.at as usize == i) {
+                out.push(Item::OfWindow(b.process, b.thread, WindowEvent { at: 0, ..*e }));
+            }
             while let Some((_, e)) = events.next_if(|(pos, _)| *pos as usize == i) {
                 out.push(Item::Event(b.process, b.thread, e.clone()));
             }
@@ -36,7 +41,7 @@ pub fn items<'a>(blocks: impl IntoIterator<Item = &'a Block>) -> Vec<Item> {
                 )));
             }
         }
-        assert!(events.next().is_none(), "an event outside its block");
+        assert!(events.next().is_none() && of_windows.next().is_none(), "an event outside its block");
     }
     out
 }
@@ -105,16 +110,18 @@ pub fn event() -> impl Strategy<Value = Event> {
         (addr(), any::<u64>(), any::<u32>()).prop_map(|(addr, len, site)| Event::Alloc { addr, len, site }),
         addr().prop_map(|addr| Event::Free { addr }),
         (addr(), kind(), any::<u64>()).prop_map(|(addr, kind, count)| Event::Repeats { addr, kind, count }),
-        (addr(), kind(), any::<u8>(), any::<u64>()).prop_map(|(addr, kind, others, lines)| Event::Leave {
-            addr,
-            kind,
-            others,
-            lines
-        }),
-        (addr(), kind()).prop_map(|(addr, kind)| Event::Touch { addr, kind }),
         (addr(), any::<u64>(), any::<u64>()).prop_map(|(ip, visits, waits)| Event::Waits { ip, visits, waits }),
         (any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>())
             .prop_map(|(loads, stores, fetches, instructions)| Event::Totals { loads, stores, fetches, instructions }),
+    ]
+}
+
+/// Before any access.
+pub fn window_event() -> impl Strategy<Value = WindowEvent> {
+    prop_oneof![
+        (addr(), kind(), any::<u8>(), any::<u64>())
+            .prop_map(|(addr, kind, others, lines)| WindowEvent::leave(0, addr, kind, others, lines)),
+        (addr(), kind()).prop_map(|(addr, kind)| WindowEvent::touch(0, addr, kind)),
     ]
 }
 
@@ -126,7 +133,9 @@ pub fn kind() -> impl Strategy<Value = Kind> {
 pub fn block(max: usize) -> impl Strategy<Value = Block> {
     let rows = vec((addr(), kind(), any::<u8>(), addr(), prop_oneof![9 => 0u32..20, 1 => any::<u32>()]), 0..max);
     let events = vec((any::<proptest::sample::Index>(), event()), 0..8);
-    (0u32..3, 0u32..3, rows, events, any::<[bool; 3]>()).prop_map(|(process, thread, rows, events, has)| {
+    let of_windows = vec((any::<proptest::sample::Index>(), window_event()), 0..8);
+    (0u32..3, 0u32..3, rows, (events, of_windows), any::<[bool; 3]>()).prop_map(|(process, thread, rows, told, has)| {
+        let (events, of_windows) = told;
         let mut b = Block { process, thread, ..Block::default() };
         for (addr, kind, size, ip, repeat) in rows {
             b.push(kind, addr);
@@ -136,6 +145,10 @@ pub fn block(max: usize) -> impl Strategy<Value = Block> {
         }
         b.events = events.into_iter().map(|(at, e)| (at.index(b.len() + 1) as u32, e)).collect();
         b.events.sort_by_key(|(pos, _)| *pos);
+        let place =
+            |(at, e): (proptest::sample::Index, WindowEvent)| WindowEvent { at: at.index(b.len() + 1) as u32, ..e };
+        b.window_events = of_windows.into_iter().map(place).collect();
+        b.window_events.sort_by_key(|e| e.at);
         b
     })
 }

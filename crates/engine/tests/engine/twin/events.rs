@@ -69,8 +69,7 @@ impl Twin {
                 let start = os::translated(self.format, *addr);
                 self.free(process, |live| live.range.start == start);
             }
-            // The twin sees every access: `a_window_changes_nothing` holds the two together.
-            Event::Leave { .. } | Event::Touch { .. } | Event::Waits { .. } => {}
+            Event::Waits { .. } => {}
             Event::Interval { cpu_ns } => self.interval(*cpu_ns),
             Event::Counts => self.counts(),
             Event::Repeats { addr, kind, count } => self.repeats(block, *addr, *kind, *count),
