@@ -31,6 +31,12 @@ pub struct WindowPlace {
 }
 
 impl CostCurve {
+    /// Of so many visits that cost the same.
+    #[cfg(test)]
+    pub(crate) fn even(visits: u64) -> Self {
+        Self { points: Vec::new(), every: 0, last: (visits, 0.0) }
+    }
+
     /// After `visits` visits in all, `cycles` translation cycles. Both never shrink.
     pub fn push(&mut self, visits: u64, cycles: f64) {
         self.last = (visits, cycles);
@@ -46,6 +52,16 @@ impl CostCurve {
             });
             self.every = 2 * (visits / MOST_POINTS as u64).max(1);
         }
+    }
+
+    /// Of the first so many visits.
+    pub fn until(&self, visits: u64) -> Self {
+        if visits >= self.visits() {
+            return self.clone();
+        }
+        let points: Vec<(u64, f64)> = self.points.iter().copied().take_while(|point| point.0 < visits).collect();
+        let cycles = self.cost_share(visits) * self.last.1;
+        Self { points, every: self.every, last: (visits, cycles) }
     }
 
     /// All visits.
@@ -81,7 +97,7 @@ impl CostCurve {
     }
 
     /// The visit before which this share of cost and visits lies.
-    fn visit_at(&self, share: f64) -> u64 {
+    pub(crate) fn visit_at(&self, share: f64) -> u64 {
         let (mut low, mut high) = (0, self.visits());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -95,7 +111,7 @@ impl CostCurve {
     }
 
     /// Share of cost and visits of the first `visits` visits: 0 to 1.
-    fn share(&self, visits: u64) -> f64 {
+    pub(crate) fn share(&self, visits: u64) -> f64 {
         BY_COST * self.cost_share(visits) + (1.0 - BY_COST) * visits as f64 / self.visits().max(1) as f64
     }
 

@@ -10,13 +10,13 @@
 //!
 //! use lookaside_engine::Setup;
 //! use lookaside_techniques::names::Unnamed;
-//! use lookaside_techniques::Profile;
+//! use lookaside_techniques::{Profile, WantedRemedies};
 //! use lookaside_workloads::{PatternStream, UniformPages};
 //!
 //! let base = Setup::new(lookaside_machine::preset("skylake")?);
 //! let mut program = PatternStream::new(UniformPages::new(16 << 10, 1), 100_000);
 //! let mut profile = Profile::record(&mut program, &base, &mut |_| ())?;
-//! let remedies = profile.remedies(&base, (&Unnamed, false), &AtomicBool::new(false), &mut Vec::new())?;
+//! let remedies = profile.remedies(&base, (&Unnamed, WantedRemedies::default()), &AtomicBool::new(false), &mut Vec::new())?;
 //! assert!(remedies[0].translation_cycles < remedies[0].base_translation_cycles);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -38,6 +38,7 @@ pub mod plan;
 mod predicted_gain;
 pub mod profile;
 mod recent_pages;
+mod recent_uses;
 pub mod remedies;
 mod remedy;
 mod rerun;
@@ -50,6 +51,7 @@ mod verdict;
 pub mod visits;
 mod waits;
 pub mod window;
+mod window_plan;
 
 pub use analysis::*;
 pub use interval_estimate::IntervalEstimate;

@@ -24,6 +24,7 @@ use crate::rerun::{rerun, rerun_baked, window_plan, HelperHours, Rerun, StretchC
 use crate::spool::Spool;
 use crate::visits::{cut_windows, visits_of, window_places, HugeWindows};
 use crate::waits::WaitingShares;
+use crate::window_plan::WindowPlan;
 use crate::{HeatMap, MissCurve, Namer, Remedy};
 
 /// Blocks under way between two threads.
@@ -37,8 +38,9 @@ pub struct Profile {
     pub curve: MissCurve,
     /// Accesses over time and address, still unnamed.
     heat: HeatBuilder,
-    /// How translation's costs add up over the page visits.
+    /// How translation's costs add up over the page visits, and over the recorded accesses.
     costs: CostCurve,
+    access_costs: CostCurve,
     /// Small pages that the first TLB level holds.
     first_level: usize,
     /// Which instructions' visits wait for others.
@@ -106,19 +108,23 @@ impl Profile {
         let first_level = first_level_entries(&base.machine);
         let mut aside = Aside::new(source.info())?;
         let mut error = None;
-        let ((engine, costs), aside) = thread::scope(|scope| {
+        let ((engine, costs, access_costs), aside) = thread::scope(|scope| {
             let (to_engine, engine_blocks) = bounded::<Arc<Block>>(BLOCKS_IN_FLIGHT);
             let (to_aside, aside_blocks) = bounded::<Arc<Block>>(BLOCKS_IN_FLIGHT);
             let (give_back, returned) = bounded::<Block>(4 * BLOCKS_IN_FLIGHT);
             let give_back_too = give_back.clone();
             let run_engine = scope.spawn(move || {
                 let (mut visits, mut costs) = (0, CostCurve::default());
+                let (mut accesses, mut access_costs) = (0, CostCurve::default());
                 consume(&engine_blocks, &give_back, |block| {
                     engine.run(block);
                     visits += visits_of(block).count() as u64;
-                    costs.push(visits, engine.clock().translation_cycles);
+                    let cycles = engine.clock().translation_cycles;
+                    costs.push(visits, cycles);
+                    accesses += block.len() as u64;
+                    access_costs.push(accesses, cycles);
                 });
-                (engine, costs)
+                (engine, costs, access_costs)
             });
             let run_aside = scope.spawn(move || {
                 consume(&aside_blocks, &give_back_too, |block| aside.run(block));
@@ -150,6 +156,7 @@ impl Profile {
             curve: curve.finish(),
             heat,
             costs,
+            access_costs,
             first_level,
             waits,
             targets,
@@ -219,9 +226,10 @@ impl Profile {
         let reader = self.spool.open()?;
         let info = reader.info().clone();
         let setups: Vec<Setup> = [base].into_iter().chain(tried.iter().map(|v| &v.setup)).cloned().collect();
-        let plan =
-            window_plan(&setups, &info, (spooled, wanted.seed), self.outcome.table_bytes).filter(|_| !wanted.exact);
-        let ran = rerun(setups, reader, plan, stop)?;
+        let plan = window_plan(&setups, &info, (&self.costs_of(spooled), wanted.seed), self.outcome.table_bytes)
+            .filter(|_| !wanted.exact);
+        let uses = self.spool.uses_before()?;
+        let ran = rerun(setups, reader, (plan.clone(), Some(uses)), stop)?;
         match &ran.end {
             RunEnd::Complete => {}
             RunEnd::Stopped => {
@@ -231,7 +239,7 @@ impl Profile {
                 notes.push(format!("\"what would help\" covers the first part of the run only: {e}"))
             }
         }
-        let mut rows = side_by_side(&tried, &ran, &self.outcome, &info);
+        let mut rows = side_by_side(&tried, (&ran, plan.as_ref()), &self.outcome, &info);
         if matches!(ran.end, RunEnd::Complete) {
             rows.extend(self.baked(base, spooled, wanted, stop, notes)?);
             rank(&mut rows);
@@ -240,6 +248,11 @@ impl Profile {
             notes.push("no \"what would help\": translation costs nothing in the part that was modelled".into());
         }
         Ok(rows)
+    }
+
+    /// The costs by recorded access of what was spooled.
+    fn costs_of(&self, spooled: u64) -> CostCurve {
+        self.access_costs.until(spooled)
     }
 
     /// The row for baking, where it can be modelled.
@@ -254,12 +267,13 @@ impl Profile {
         let Some(helper) = baked::helper(base, &self.targets) else { return Ok(None) };
         let hours = match wanted.exact {
             true => HelperHours::ALWAYS,
-            false => HelperHours::new(&helper, &base.machine, &self.outcome, (recorded, wanted.seed)),
+            false => HelperHours::new(&helper, &base.machine, &self.outcome, (&self.costs_of(recorded), wanted.seed)),
         };
-        let (without, with) = (self.spool.open()?, self.spool.open()?);
+        let uses = self.spool.uses_before()?;
+        let [without, with] = [self.spool.open()?, self.spool.open()?].map(|reader| (reader, Some(uses.clone())));
         let (without, with) = thread::scope(|scope| {
-            let without = scope.spawn(|| rerun_baked(base.clone(), None, without, hours, stop));
-            let with = rerun_baked(base.clone(), Some(&helper), with, hours, stop);
+            let without = scope.spawn(|| rerun_baked(base.clone(), None, without, hours.clone(), stop));
+            let with = rerun_baked(base.clone(), Some(&helper), with, hours.clone(), stop);
             (join(without), with)
         });
         let (without, with) = match (without, with) {
@@ -270,27 +284,35 @@ impl Profile {
             }
             _ => return Ok(None),
         };
+        let scope = scope_of((&without, hours.plan.is_some()), &self.outcome, false);
+        let [without, with] = [without, with].map(|side| StretchCounts::weighted(&side, hours.plan.as_ref()));
         let sides = (&without[..], &with[..]);
-        let scope = scope_of((sides.0, hours.plan.is_some()), &self.outcome, false);
         Ok(compare(&baked::variant(base, sides), sides, scope))
     }
 }
 
 /// What the comparisons ran over.
 fn scope_of((base, is_sampled): (&[StretchCounts], bool), whole: &Outcome, approximate: bool) -> RerunScope {
-    let accesses_share = match (StretchCounts::of(whole).accesses, StretchCounts::sum(base).accesses) {
-        (0, _) => 1.0,
-        (all, ran) => ran as f64 / all as f64,
+    let accesses = StretchCounts::sum(base).accesses;
+    let accesses_share = match StretchCounts::of(whole).accesses {
+        0 => 1.0,
+        all => accesses as f64 / all as f64,
     };
-    RerunScope { is_sampled, accesses_share, approximate }
+    RerunScope { is_sampled, accesses, accesses_share, approximate }
 }
 
 /// The rows for variants whose counts follow the base's own.
-fn side_by_side(tried: &[RemedyVariant], ran: &Rerun, whole: &Outcome, info: &TraceInfo) -> Vec<Remedy> {
+fn side_by_side(
+    tried: &[RemedyVariant],
+    (ran, plan): (&Rerun, Option<&WindowPlan>),
+    whole: &Outcome,
+    info: &TraceInfo,
+) -> Vec<Remedy> {
     let Some((base, rest)) = ran.counts.split_first() else { return Vec::new() };
     let beside = |(variant, with): (&RemedyVariant, &Vec<StretchCounts>)| {
         let approximate = Filter::check(info, &variant.setup).is_err();
-        compare(variant, (base, with), scope_of((base, ran.is_sampled), whole, approximate))
+        let scope = scope_of((base, ran.is_sampled), whole, approximate);
+        compare(variant, (&StretchCounts::weighted(base, plan), &StretchCounts::weighted(with, plan)), scope)
     };
     tried.iter().zip(rest).filter_map(beside).collect()
 }

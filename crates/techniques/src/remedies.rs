@@ -54,6 +54,8 @@ pub fn filter(base: &Setup) -> Filter {
 pub(crate) struct RerunScope {
     /// The counts are of windows of the run.
     pub(crate) is_sampled: bool,
+    /// Accesses that were counted.
+    pub(crate) accesses: u64,
     /// Of all recorded accesses, the share that was counted.
     pub(crate) accesses_share: f64,
     /// The recorder left out accesses that the variant would have told apart.
@@ -95,7 +97,7 @@ pub(crate) fn compare(
         // More than all can't be saved.
         most_saved_share: interval.map(|interval| interval.high.min(1.0)),
         windows: if scope.is_sampled { base.len() as u32 } else { 0 },
-        accesses: base_sum.accesses,
+        accesses: scope.accesses,
         accesses_share: scope.accesses_share,
         approximate: scope.approximate,
         how: variant.how.clone(),

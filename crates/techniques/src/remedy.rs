@@ -37,9 +37,9 @@ pub struct Remedy {
     pub kind: RemedyKind,
     /// What, as `huge pages everywhere`, `twice the STLB (l2d: 2048 → 4096 entries)`.
     pub what: String,
-    /// Translation cycles with it, over the accesses below.
+    /// Translation cycles with it, over the whole run: where it was counted in windows, what they stand for.
     pub translation_cycles: f64,
-    /// Translation cycles without it, over the same accesses.
+    /// Translation cycles without it, likewise.
     pub base_translation_cycles: f64,
     /// Of those with it, cycles of walks; the rest are hits beyond the first TLB level.
     pub walk_cycles: f64,

@@ -10,7 +10,10 @@ use lookaside_engine::{run_many_watched, Detail, Engine, IntervalCounts, Outcome
 use lookaside_machine::{Cache, Machine, Serves};
 use lookaside_trace::{Block, Source, TraceInfo};
 
-use crate::window::{SampledWindows, WindowPlan};
+use crate::cost_curve::CostCurve;
+use crate::recent_uses::UsesBefore;
+use crate::window::SampledWindows;
+use crate::window_plan::WindowPlan;
 
 pub use baked::{rerun_baked, HelperHours};
 
@@ -68,6 +71,26 @@ impl StretchCounts {
         stretches.iter().fold(Self::default(), |sum, one| sum.with(one, |a, b| a + b, |a, b| a + b))
     }
 
+    /// So many times as much: what a window stands for.
+    fn times(&self, weight: f64) -> Self {
+        let many = |count: u64| (count as f64 * weight).round() as u64;
+        Self {
+            accesses: many(self.accesses),
+            walks: many(self.walks),
+            walk_cycles: self.walk_cycles * weight,
+            translation_cycles: self.translation_cycles * weight,
+            modelled_cycles: self.modelled_cycles * weight,
+        }
+    }
+
+    /// What windows of a plan stand for; all of a run stands for itself.
+    pub(crate) fn weighted(windows: &[Self], plan: Option<&WindowPlan>) -> Vec<Self> {
+        match plan {
+            None => windows.to_vec(),
+            Some(plan) => windows.iter().zip(plan.windows()).map(|(of, window)| of.times(window.weight)).collect(),
+        }
+    }
+
     /// Without what was counted `before`.
     fn since(&self, before: &Self) -> Self {
         self.with(before, |a, b| a - b, |a, b| a - b)
@@ -94,18 +117,19 @@ pub struct Rerun {
     pub end: RunEnd,
 }
 
-/// Where to look at a run of `recorded` accesses, of whose page tables the base model found `table_bytes` to be read. A
+/// Where to look at a run of these costs by recorded access, of whose page tables the base model found `table_bytes` to be read. A
 /// long run is looked at in windows, which lie by chance (the seed), each after a stretch that fills what the largest structure of any machine among
 /// the setups can hold. `None`: it is run whole.
 pub fn window_plan(
     setups: &[Setup],
     info: &TraceInfo,
-    (recorded, seed): (u64, u64),
+    (costs, seed): (&CostCurve, u64),
     table_bytes: u64,
 ) -> Option<WindowPlan> {
     let budget = if info.filter_window > 0 { FILTERED_BUDGET } else { WHOLE_BUDGET };
     let largest = setups.iter().map(|setup| refilling_misses(&setup.machine, table_bytes)).max().unwrap_or(0);
-    WindowPlan::new(recorded, budget, REFILLS * largest.max(1) * (budget / FILTERED_BUDGET), seed)
+    WindowPlan::by_cost(costs, budget, REFILLS * largest.max(1) * (budget / FILTERED_BUDGET), seed)
+        .map(|plan| plan.primed_with(primed_pages(setups.iter().map(|setup| &setup.machine))))
 }
 
 /// Runs each setup over a source, or over the windows of a plan. `stop` ends the runs; counts are then of what was run,
@@ -116,19 +140,25 @@ pub fn window_plan(
 pub fn rerun(
     mut setups: Vec<Setup>,
     source: impl Source,
-    plan: Option<WindowPlan>,
+    (plan, uses): (Option<WindowPlan>, Option<UsesBefore>),
     stop: &AtomicBool,
 ) -> Result<Rerun, SetupError> {
+    let plan = plan.map(|plan| if uses.is_some() { plan } else { plan.primed_with(0) });
     for setup in &mut setups {
         setup.detail = Detail::Totals;
     }
-    let tallies: Vec<Mutex<WindowTally>> = setups.iter().map(|_| Mutex::default()).collect();
+    let tallies: Vec<Mutex<WindowTally>> = setups.iter().map(|_| Mutex::new(WindowTally::new(plan.as_ref()))).collect();
     let progress = |_| if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    let ran = run_many_watched(setups, &mut SampledWindows::new(source, plan), progress, |number, engine, block| {
-        if let Some(plan) = &plan {
-            tallies[number].lock().unwrap_or_else(PoisonError::into_inner).add(plan, engine, block);
-        }
-    })?;
+    let ran = run_many_watched(
+        setups,
+        &mut SampledWindows::primed(source, plan.clone(), uses),
+        progress,
+        |number, engine, block| {
+            if let Some(plan) = &plan {
+                tallies[number].lock().unwrap_or_else(PoisonError::into_inner).add(plan, engine, block);
+            }
+        },
+    )?;
     let windows = |tally: Mutex<WindowTally>| tally.into_inner().unwrap_or_else(PoisonError::into_inner).windows;
     // A run that was recorded in intervals is a sample, also where all of it is run.
     let has_intervals = ran.outcomes.iter().all(|outcome| outcome.intervals.len() > 1);
@@ -138,6 +168,12 @@ pub fn rerun(
         None => ran.outcomes.iter().map(|outcome| vec![StretchCounts::of(outcome)]).collect(),
     };
     Ok(Rerun { counts, is_sampled: plan.is_some() || has_intervals, end: ran.end })
+}
+
+/// Pages that windows are primed with: twice as many as the largest TLB array of any machine has entries, because loads,
+/// stores and fetches are counted apart.
+fn primed_pages<'a>(machines: impl Iterator<Item = &'a Machine>) -> u64 {
+    2 * machines.flat_map(|machine| &machine.tlbs).map(|tlb| u64::from(tlb.entries)).max().unwrap_or(0)
 }
 
 /// Misses that can fill each entry of the machine's largest structure once: pages of a TLB array, entries of a walk
@@ -156,16 +192,21 @@ fn refilling_misses(machine: &Machine, table_bytes: u64) -> u64 {
 }
 
 /// A model's counts window by window.
-#[derive(Default)]
 struct WindowTally {
     /// Recorded accesses that were let through.
     passed: u64,
-    /// The model's counts when the window began that it is in.
+    /// The model's counts when the window began that it is in, or in which it begins.
     before: Option<StretchCounts>,
     windows: Vec<StretchCounts>,
 }
 
 impl WindowTally {
+    /// Of nothing yet.
+    fn new(plan: Option<&WindowPlan>) -> Self {
+        let begins = plan.is_some_and(|plan| plan.begins_window(0));
+        Self { passed: 0, before: begins.then(StretchCounts::default), windows: Vec::new() }
+    }
+
     /// After a block, none of which reaches over a window's border.
     fn add(&mut self, plan: &WindowPlan, engine: &Engine, block: &Block) {
         self.passed += block.len() as u64;
@@ -173,7 +214,8 @@ impl WindowTally {
             if let Some(before) = self.before.take() {
                 self.windows.push(StretchCounts::of(&engine.outcome()).since(&before));
             }
-        } else if plan.begins_window(self.passed) {
+        }
+        if plan.begins_window(self.passed) {
             self.before.get_or_insert_with(|| StretchCounts::of(&engine.outcome()));
         }
     }

@@ -5,7 +5,8 @@ use std::io;
 use lookaside_trace::{Block, Source, TraceError};
 
 use crate::spool::Spool;
-use crate::window::{SampledWindows, WindowPlan};
+use crate::window::SampledWindows;
+use crate::window_plan::WindowPlan;
 
 /// Recorded accesses that locks or huge pages are tried on at the most. A plan takes some hundred runs over them, of a
 /// quarter of a second.
@@ -63,7 +64,7 @@ impl SampledAccesses {
 
 /// What was spooled, as much as is tried.
 fn kept(spool: &mut Spool, spooled: u64) -> io::Result<Vec<Block>> {
-    let plan = WindowPlan::new(spooled, TRIED_ACCESSES, 0, SEED);
+    let plan = WindowPlan::even(spooled, TRIED_ACCESSES, 0, SEED);
     let mut source = SampledWindows::new(spool.open()?, plan);
     let mut blocks = Vec::new();
     loop {

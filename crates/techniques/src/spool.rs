@@ -5,6 +5,8 @@ use std::io;
 
 use lookaside_trace::{Block, NativeWorker, TraceInfo, TraceWriter};
 
+use crate::recent_uses::{RecentUses, UsesBefore};
+
 /// Bytes that the spool may grow to; what comes later is not spooled.
 const SPOOL_BYTES: u64 = 8 << 30;
 
@@ -15,6 +17,7 @@ pub(crate) struct Spool {
     has_ended: bool,
     /// What of a block is kept.
     kept: Block,
+    uses: RecentUses,
     /// Recorded accesses in it.
     accesses: u64,
     error: Option<String>,
@@ -27,7 +30,14 @@ impl Spool {
         // Instruction addresses and sizes change no count of a re-run.
         let info = TraceInfo { has_ip: false, ..info.clone() };
         let writer = TraceWriter::new(file, &info).map_err(io::Error::other)?;
-        Ok(Self { writer, has_ended: false, kept: Block::default(), accesses: 0, error: None })
+        Ok(Self {
+            writer,
+            has_ended: false,
+            kept: Block::default(),
+            uses: RecentUses::new()?,
+            accesses: 0,
+            error: None,
+        })
     }
 
     /// Keeps a block.
@@ -44,7 +54,10 @@ impl Spool {
         kept.window_events.clone_from(&block.window_events);
         let full = self.writer.bytes() > SPOOL_BYTES;
         match self.writer.write(kept) {
-            Ok(()) if !full => self.accesses += block.len() as u64,
+            Ok(()) if !full => {
+                self.accesses += block.len() as u64;
+                self.uses.run(block);
+            }
             Ok(()) => self.end(format!("it holds {} GiB", SPOOL_BYTES >> 30)),
             Err(e) => self.end(e.to_string()),
         }
@@ -62,6 +75,11 @@ impl Spool {
             self.error = self.writer.flush().err().map(|e| e.to_string());
         }
         (self.accesses, self.error.clone())
+    }
+
+    /// Which pages were used before any of what was kept.
+    pub(crate) fn uses_before(&mut self) -> io::Result<UsesBefore> {
+        self.uses.finish()
     }
 
     /// Reads what was kept from its beginning. Several may read at a time.

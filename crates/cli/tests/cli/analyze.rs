@@ -305,7 +305,8 @@ fn what_would_help_is_exact_where_that_is_asked_for() {
         rows.into_iter().find(|row| row["kind"] == "baked").expect("a row for baking")
     };
     let (windows, exact) = (baked(&[]), baked(&["--exact-what-ifs"]));
-    assert!(windows["windows"] == 64 && windows["least_saved_share"] != windows["most_saved_share"], "{windows}");
+    assert!(windows["windows"].as_u64().is_some_and(|count| (33..=64).contains(&count)), "{windows}");
+    assert_ne!(windows["least_saved_share"], windows["most_saved_share"]);
     assert_eq!((&exact["windows"], &exact["accesses_share"]), (&Value::from(0), &Value::from(1.0)));
     assert_eq!(
         (&exact["least_saved_share"], &exact["most_saved_share"]),

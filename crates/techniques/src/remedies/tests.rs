@@ -49,7 +49,7 @@ fn counts(accesses: u64, walks: u64, [walk_cycles, translation_cycles, modelled_
     StretchCounts { accesses, walks, walk_cycles, translation_cycles, modelled_cycles }
 }
 
-const WHOLE: RerunScope = RerunScope { is_sampled: false, accesses_share: 0.25, approximate: true };
+const WHOLE: RerunScope = RerunScope { is_sampled: false, accesses: 150, accesses_share: 0.25, approximate: true };
 
 #[test]
 fn a_row_is_the_sums_side_by_side() {

@@ -6,10 +6,13 @@ use lookaside_engine::{Detail, Engine, Outcome, RunEnd, Setup};
 use lookaside_machine::Machine;
 use lookaside_trace::{Block, Source};
 
-use super::{refilling_misses, StretchCounts, WindowTally, REFILLS};
+use super::{primed_pages, refilling_misses, StretchCounts, WindowTally, REFILLS};
 use crate::bake::{BakeModelError, ModelledBaker, RunningHelper};
+use crate::cost_curve::CostCurve;
+use crate::recent_uses::UsesBefore;
 use crate::slice::cut;
-use crate::window::{SampledWindows, WindowPlan};
+use crate::window::SampledWindows;
+use crate::window_plan::WindowPlan;
 
 /// Recorded accesses that the program goes on by before the helper catches up; touches that the helper makes before the
 /// program goes on.
@@ -21,7 +24,7 @@ const TOUCHES_AT_ONCE: u64 = 256;
 const TOUCHES: u64 = 4 << 20;
 
 /// When the helper runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct HelperHours {
     /// The windows that are counted; `None` = the whole run, and the helper all the time.
     pub plan: Option<WindowPlan>,
@@ -35,9 +38,10 @@ impl HelperHours {
     /// The whole run is counted.
     pub const ALWAYS: Self = Self { plan: None, before: 0, touches_before: 0 };
 
-    /// For a run of `recorded` accesses, where windows lie by the seed, whose program was seen to its end in `outcome`, by the touches that it may
+    /// For a run of these costs by recorded access, where windows lie by the seed, whose program was seen to its end in `outcome`, by the touches that it may
     /// make.
-    pub fn new(baker: &ModelledBaker, machine: &Machine, outcome: &Outcome, (recorded, seed): (u64, u64)) -> Self {
+    pub fn new(baker: &ModelledBaker, machine: &Machine, outcome: &Outcome, (costs, seed): (&CostCurve, u64)) -> Self {
+        let recorded = costs.visits();
         let page = machine.page_table.format.page_sizes().first().map_or(4096, |size| size.bytes());
         let stride = baker.stride_pages.saturating_mul(page).max(1);
         let round: u64 = baker.regions.iter().map(|region| (region.end - region.start).div_ceil(stride)).sum();
@@ -50,12 +54,14 @@ impl HelperHours {
         let counted = (TOUCHES / windows - touches_before) as f64 / 2.0 / touches_an_access;
         let counted = (counted as u64).max(STEP as u64);
         let warming = (REFILLS * refilling_misses(machine, outcome.table_bytes)).max(counted);
-        Self { plan: WindowPlan::short(recorded, counted, warming, seed), before: counted, touches_before }
+        let plan = WindowPlan::short(costs, counted, warming, seed);
+        let plan = plan.map(|plan| plan.primed_with(primed_pages(std::iter::once(machine))));
+        Self { plan, before: counted, touches_before }
     }
 
     /// From the access after so many that were let through to the one beside which the helper runs; 0 where it does.
     fn away(&self, passed: u64) -> u64 {
-        self.plan.map_or(0, |plan| plan.until_window(passed).saturating_sub(self.before))
+        self.plan.as_ref().map_or(0, |plan| plan.until_window(passed).saturating_sub(self.before))
     }
 }
 
@@ -67,14 +73,16 @@ impl HelperHours {
 pub fn rerun_baked(
     setup: Setup,
     baker: Option<&ModelledBaker>,
-    source: impl Source,
+    (source, uses): (impl Source, Option<UsesBefore>),
     hours: HelperHours,
     stop: &AtomicBool,
 ) -> Result<(Vec<StretchCounts>, RunEnd), BakeModelError> {
     let machine = setup.machine.clone();
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup })?;
-    let mut source = SampledWindows::new(source, hours.plan);
-    let mut tally = WindowTally::default();
+    let hours =
+        HelperHours { plan: hours.plan.map(|plan| if uses.is_some() { plan } else { plan.primed_with(0) }), ..hours };
+    let mut source = SampledWindows::primed(source, hours.plan.clone(), uses);
+    let mut tally = WindowTally::new(hours.plan.as_ref());
     let (mut block, mut step) = (Block::default(), Block::default());
     let mut helper: Option<RunningHelper<'_>> = None;
     let (mut begun, mut runs, mut passed) = (false, false, 0);
@@ -156,7 +164,7 @@ mod tests {
     #[test]
     fn the_helper_begins_so_many_accesses_before_a_window() {
         // Windows of ten accesses, with a hundred before each.
-        let plan = WindowPlan::new(64_000, 640, 100, 1);
+        let plan = WindowPlan::even(64_000, 640, 100, 1);
         assert!(plan.is_some());
         let hours = HelperHours { plan, before: 30, touches_before: 0 };
         let expected = [(0, 70), (69, 1), (70, 0), (99, 0), (109, 0), (110, 70), (180, 0)];
@@ -170,13 +178,13 @@ mod tests {
     fn a_large_memorys_helper_has_half_of_its_touches_before_windows() {
         let machine = preset("skylake").expect("a preset");
         // A program that is so fast that the helper makes one touch an access.
-        let hours = |gib| HelperHours::new(&over(gib), &machine, &Outcome::default(), (1 << 40, 1));
+        let hours = |gib| HelperHours::new(&over(gib), &machine, &Outcome::default(), (&CostCurve::even(1 << 40), 1));
         // Of 2^22 touches in 64 windows half are made before; of the others half in the window itself.
         assert_eq!((hours(1024).touches_before, hours(1024).before), (1 << 15, 1 << 14));
         // A round over a half GiB takes 2^14 touches.
         let first_half = BASE..BASE + (512 << 20);
         let half = ModelledBaker::new(TouchMethod::Prefetch, 1, vec![first_half]);
-        let hours = HelperHours::new(&half, &machine, &Outcome::default(), (1 << 40, 1));
+        let hours = HelperHours::new(&half, &machine, &Outcome::default(), (&CostCurve::even(1 << 40), 1));
         assert_eq!((hours.touches_before, hours.before), (1 << 14, 3 << 13));
     }
 

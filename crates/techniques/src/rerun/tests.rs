@@ -52,9 +52,14 @@ fn huge_pages(setup: &Setup) -> RemedyVariant {
 }
 
 fn row(setups: &[Setup; 2], blocks: &[Block], plan: Option<WindowPlan>) -> Remedy {
-    let ran = rerun(setups.to_vec(), source(blocks), plan, &AtomicBool::new(false)).expect("good setups");
+    let ran = rerun(setups.to_vec(), source(blocks), (plan, None), &AtomicBool::new(false)).expect("good setups");
     assert!(matches!(ran.end, RunEnd::Complete));
-    let scope = RerunScope { is_sampled: ran.is_sampled, accesses_share: 1.0, approximate: false };
+    let scope = RerunScope {
+        is_sampled: ran.is_sampled,
+        accesses: StretchCounts::sum(&ran.counts[0]).accesses,
+        accesses_share: 1.0,
+        approximate: false,
+    };
     compare(&huge_pages(&setups[1]), (&ran.counts[0], &ran.counts[1]), scope).expect("a cost")
 }
 
@@ -77,7 +82,7 @@ fn the_interval_of_windows_holds_the_whole_runs_saving_in_most_cases() {
         // The tables of 64 MiB.
         let warming = REFILLS * refilling_misses(&setups[0].machine, 128 << 10);
         assert!(warming < 16_000, "{machine}: {warming}");
-        let plan = WindowPlan::new(ACCESSES, 80_000, warming, number as u64);
+        let plan = WindowPlan::even(ACCESSES, 80_000, warming, number as u64);
         assert!(plan.is_some(), "{machine}: {warming}");
         let (whole, sampled) = (row(&setups, &blocks, None), row(&setups, &blocks, plan));
         assert_eq!([whole.least_saved_share, whole.most_saved_share], [Some(whole.saved_share); 2]);
@@ -94,7 +99,7 @@ fn the_interval_of_windows_holds_the_whole_runs_saving_in_most_cases() {
 fn a_run_that_is_no_longer_than_its_windows_is_run_whole() {
     let setups = setups("skylake");
     let blocks = program(1, 100_000);
-    assert_eq!(window_plan(&setups, &TraceInfo::default(), (100_000, 1), 64 << 10), None);
+    assert_eq!(window_plan(&setups, &TraceInfo::default(), (&CostCurve::even(100_000), 1), 64 << 10), None);
     let row = row(&setups, &blocks, None);
     let [base, with] = setups.map(|setup| {
         let mut engine = Engine::new(setup).expect("a setup");
@@ -108,7 +113,7 @@ fn a_run_that_is_no_longer_than_its_windows_is_run_whole() {
 #[test]
 fn one_window_with_all_the_cost_leaves_the_interval_open() {
     let window = |cycles: f64| StretchCounts { translation_cycles: cycles, ..StretchCounts::default() };
-    let scope = RerunScope { is_sampled: true, accesses_share: 0.1, approximate: false };
+    let scope = RerunScope { is_sampled: true, accesses: 10, accesses_share: 0.1, approximate: false };
     let [_, huge] = setups("skylake");
     let variant = huge_pages(&huge);
     let row = |before: &[f64], after: &[f64]| {
@@ -179,11 +184,15 @@ fn a_recorders_filter_makes_windows_shorter_and_warming_too() {
     let setups = setups("skylake");
     let plan = |filter_window, recorded| {
         let info = TraceInfo { filter_window, ..TraceInfo::default() };
-        window_plan(&setups, &info, (recorded, 1), 64 * 2000)
+        window_plan(&setups, &info, (&CostCurve::even(recorded), 1), 64 * 2000)
+    };
+    // Primed with twice the second level's pages.
+    let primed = |recorded, budget, warming| {
+        WindowPlan::by_cost(&CostCurve::even(recorded), budget, warming, 1).map(|plan| plan.primed_with(2 * 1536))
     };
     // Four times the 2000 lines of the tables; where hits were recorded, too, four times as much of all.
-    assert_eq!(plan(0, 1 << 26), WindowPlan::new(1 << 26, 8 << 20, 32_000, 1));
-    assert_eq!(plan(1, 1 << 26), WindowPlan::new(1 << 26, 2 << 20, 8000, 1));
+    assert_eq!(plan(0, 1 << 26), primed(1 << 26, 8 << 20, 32_000));
+    assert_eq!(plan(1, 1 << 26), primed(1 << 26, 2 << 20, 8000));
     assert!(plan(0, 1 << 26).is_some() && plan(1, 4 << 20).is_some() && plan(0, 4 << 20).is_none());
 }
 
@@ -200,7 +209,8 @@ const ALWAYS: HelperHours = HelperHours::ALWAYS;
 fn baked(setup: &Setup, blocks: &[Block], hours: HelperHours, bytes: Option<u64>) -> Vec<StretchCounts> {
     let baker = bytes.map(over_first);
     let never = AtomicBool::new(false);
-    let (counts, end) = rerun_baked(setup.clone(), baker.as_ref(), source(blocks), hours, &never).expect("a run");
+    let (counts, end) =
+        rerun_baked(setup.clone(), baker.as_ref(), (source(blocks), None), hours, &never).expect("a run");
     assert!(matches!(end, RunEnd::Complete));
     counts
 }
@@ -210,8 +220,9 @@ fn with_no_helper_beside_it_the_run_is_the_plain_one() {
     for (number, machine) in ["skylake", "neoverse-n1"].into_iter().cycle().take(4).enumerate() {
         let [setup, _] = setups(machine);
         let blocks = program(number as u64, 100_000);
-        for plan in [None, WindowPlan::new(100_000, 20_000, 2000, 1)] {
-            let plain = rerun(vec![setup.clone()], source(&blocks), plan, &AtomicBool::new(false)).expect("a run");
+        for plan in [None, WindowPlan::even(100_000, 20_000, 2000, 1)] {
+            let plain = rerun(vec![setup.clone()], source(&blocks), (plan.clone(), None), &AtomicBool::new(false))
+                .expect("a run");
             let hours = HelperHours { plan, before: 700, touches_before: 10 };
             assert_eq!(baked(&setup, &blocks, hours, None), plain.counts[0], "{machine} {number}");
         }
@@ -252,16 +263,16 @@ fn a_helper_that_runs_for_windows_saves_there_what_one_saves_that_runs_on() {
     let [setup, _] = setups("skylake");
     let blocks = random_reads();
     // Each of 120,000 accesses costs more than the helper's loop takes: as in a recording without repeats.
-    let plan = WindowPlan::short(120_000, 1000, 2000, 1);
+    let plan = WindowPlan::short(&CostCurve::even(120_000), 1000, 2000, 1);
     assert!(plan.is_some());
-    let saved = |hours| {
+    let saved = |hours: HelperHours| {
         let [alone, with] =
-            [None, Some(1 << 30)].map(|bytes| StretchCounts::sum(&baked(&setup, &blocks, hours, bytes)));
+            [None, Some(1 << 30)].map(|bytes| StretchCounts::sum(&baked(&setup, &blocks, hours.clone(), bytes)));
         1.0 - with.walk_cycles / alone.walk_cycles
     };
     let round = (1 << 30) / (8 * 4096);
     let [on, windows, late] = [(2000, 0), (1000, round), (0, 0)]
-        .map(|(before, touches_before)| saved(HelperHours { plan, before, touches_before }));
+        .map(|(before, touches_before)| saved(HelperHours { plan: plan.clone(), before, touches_before }));
     assert!((windows - on).abs() < 0.1 * on, "{windows} {on}");
     assert!(late < windows, "{late} {windows}");
 }
@@ -275,7 +286,7 @@ fn the_helpers_hours_keep_to_its_touches() {
     for bytes in [4 << 20, 1 << 30, 1 << 40] {
         let baker = over_first(bytes);
         for recorded in [0, 127, 128, 120_000, 1 << 40] {
-            let hours = HelperHours::new(&baker, &setup.machine, &outcome, (recorded, 1));
+            let hours = HelperHours::new(&baker, &setup.machine, &outcome, (&CostCurve::even(recorded), 1));
             let touches_an_access = (outcome.modelled_cycles() / recorded.max(1) as f64 / 5.0).max(1.0);
             let touches = 64.0 * (hours.touches_before as f64 + 2.0 * hours.before as f64 * touches_an_access);
             let least = 64.0 * 2.0 * 16.0 * touches_an_access;
@@ -292,7 +303,7 @@ fn a_helper_runs_for_as_long_as_it_is_let() {
     let blocks = program(1, 10_000);
     let baker = over_first(MIB);
     let (counts, end) =
-        rerun_baked(setup, Some(&baker), source(&blocks), ALWAYS, &AtomicBool::new(true)).expect("a run");
+        rerun_baked(setup, Some(&baker), (source(&blocks), None), ALWAYS, &AtomicBool::new(true)).expect("a run");
     assert_eq!(counts, [StretchCounts::default()]);
     assert!(matches!(end, RunEnd::Stopped));
 }
