@@ -239,7 +239,9 @@ impl Profile {
                 notes.push(format!("\"what would help\" covers the first part of the run only: {e}"))
             }
         }
-        let mut rows = side_by_side(&tried, (&ran, plan.as_ref()), &self.outcome, &info);
+        // What was not spooled is in the base run's counts alone.
+        let is_of_windows = plan.is_some() && spooled == self.access_costs.visits();
+        let mut rows = side_by_side(&tried, (&ran, plan.as_ref(), is_of_windows), &self.outcome, &info);
         if matches!(ran.end, RunEnd::Complete) {
             rows.extend(self.baked(base, spooled, wanted, stop, notes)?);
             rank(&mut rows);
@@ -284,7 +286,8 @@ impl Profile {
             }
             _ => return Ok(None),
         };
-        let scope = scope_of((&without, hours.plan.is_some()), &self.outcome, false);
+        let is_of_windows = hours.plan.is_some() && recorded == self.access_costs.visits();
+        let scope = scope_of((&without, hours.plan.is_some()), &self.outcome, is_of_windows, false);
         let [without, with] = [without, with].map(|side| StretchCounts::weighted(&side, hours.plan.as_ref()));
         let sides = (&without[..], &with[..]);
         Ok(compare(&baked::variant(base, sides), sides, scope))
@@ -292,26 +295,31 @@ impl Profile {
 }
 
 /// What the comparisons ran over.
-fn scope_of((base, is_sampled): (&[StretchCounts], bool), whole: &Outcome, approximate: bool) -> RerunScope {
-    let accesses = StretchCounts::sum(base).accesses;
-    let accesses_share = match StretchCounts::of(whole).accesses {
+fn scope_of(
+    (base, is_sampled): (&[StretchCounts], bool),
+    whole: &Outcome,
+    is_of_windows: bool,
+    approximate: bool,
+) -> RerunScope {
+    let (accesses, whole) = (StretchCounts::sum(base).accesses, StretchCounts::of(whole));
+    let accesses_share = match whole.accesses {
         0 => 1.0,
         all => accesses as f64 / all as f64,
     };
-    RerunScope { is_sampled, accesses, accesses_share, approximate }
+    RerunScope { is_sampled, accesses, accesses_share, whole: is_of_windows.then_some(whole), approximate }
 }
 
 /// The rows for variants whose counts follow the base's own.
 fn side_by_side(
     tried: &[RemedyVariant],
-    (ran, plan): (&Rerun, Option<&WindowPlan>),
+    (ran, plan, is_of_windows): (&Rerun, Option<&WindowPlan>, bool),
     whole: &Outcome,
     info: &TraceInfo,
 ) -> Vec<Remedy> {
     let Some((base, rest)) = ran.counts.split_first() else { return Vec::new() };
     let beside = |(variant, with): (&RemedyVariant, &Vec<StretchCounts>)| {
         let approximate = Filter::check(info, &variant.setup).is_err();
-        let scope = scope_of((base, ran.is_sampled), whole, approximate);
+        let scope = scope_of((base, ran.is_sampled), whole, is_of_windows, approximate);
         compare(variant, (&StretchCounts::weighted(base, plan), &StretchCounts::weighted(with, plan)), scope)
     };
     tried.iter().zip(rest).filter_map(beside).collect()

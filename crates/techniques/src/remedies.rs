@@ -58,6 +58,8 @@ pub(crate) struct RerunScope {
     pub(crate) accesses: u64,
     /// Of all recorded accesses, the share that was counted.
     pub(crate) accesses_share: f64,
+    /// The counts of the whole run without a change, where windows stand for it.
+    pub(crate) whole: Option<StretchCounts>,
     /// The recorder left out accesses that the variant would have told apart.
     pub(crate) approximate: bool,
 }
@@ -82,6 +84,10 @@ pub(crate) fn compare(
         true => ratio_of_sums(&base.iter().zip(with).map(saved).collect::<Vec<_>>()),
         false => Some(Figure { value: saved_share, low: saved_share, high: saved_share }),
     };
+    // A window begins with other caches than the run had there. How far that leads astray, the run without a change shows,
+    // of which the whole is known; the run with it may be as far off by itself.
+    let astray = scope.whole.map_or(0.0, |whole| base_sum.error_of_cost(&whole));
+    let reach = astray * (1.0 - saved_share).abs();
     Some(Remedy {
         kind: variant.kind,
         what: variant.what.clone(),
@@ -93,9 +99,9 @@ pub(crate) fn compare(
         base_walks: base_sum.walks,
         base_modelled_cycles: base_sum.modelled_cycles,
         saved_share,
-        least_saved_share: interval.map(|interval| interval.low),
+        least_saved_share: interval.map(|interval| interval.low - reach),
         // More than all can't be saved.
-        most_saved_share: interval.map(|interval| interval.high.min(1.0)),
+        most_saved_share: interval.map(|interval| (interval.high + reach).min(1.0)),
         windows: if scope.is_sampled { base.len() as u32 } else { 0 },
         accesses: scope.accesses,
         accesses_share: scope.accesses_share,

@@ -71,6 +71,16 @@ impl StretchCounts {
         stretches.iter().fold(Self::default(), |sum, one| sum.with(one, |a, b| a + b, |a, b| a + b))
     }
 
+    /// How far these estimates of a whole run are off its own cost, as a share of that: what walks are off (their cycles, or
+    /// their number if that is more) and what hits of later levels are.
+    pub(crate) fn error_of_cost(&self, whole: &Self) -> f64 {
+        let off = |of: f64, whole: f64| if whole > 0.0 { (of / whole - 1.0).abs() } else { 0.0 };
+        let walks = off(self.walk_cycles, whole.walk_cycles).max(off(self.walks as f64, whole.walks as f64));
+        let hit_cycles = |of: &Self| of.translation_cycles - of.walk_cycles;
+        let hits = off(hit_cycles(self), hit_cycles(whole));
+        (walks * whole.walk_cycles + hits * hit_cycles(whole)) / whole.translation_cycles.max(f64::MIN_POSITIVE)
+    }
+
     /// So many times as much: what a window stands for.
     fn times(&self, weight: f64) -> Self {
         let many = |count: u64| (count as f64 * weight).round() as u64;

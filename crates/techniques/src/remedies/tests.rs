@@ -49,7 +49,32 @@ fn counts(accesses: u64, walks: u64, [walk_cycles, translation_cycles, modelled_
     StretchCounts { accesses, walks, walk_cycles, translation_cycles, modelled_cycles }
 }
 
-const WHOLE: RerunScope = RerunScope { is_sampled: false, accesses: 150, accesses_share: 0.25, approximate: true };
+const WHOLE: RerunScope =
+    RerunScope { is_sampled: false, accesses: 150, accesses_share: 0.25, whole: None, approximate: true };
+
+/// The interval is wider by as much as the windows' cost without a change is off what the whole run has.
+#[test]
+fn windows_that_are_off_the_whole_run_widen_the_interval() {
+    let base = [counts(100, 10, [80.0, 100.0, 1000.0]), counts(50, 5, [40.0, 60.0, 500.0])];
+    let with = [counts(100, 4, [20.0, 30.0, 900.0]), counts(50, 2, [5.0, 10.0, 450.0])];
+    let mut variant = hardware::twice_the_last_level(&skylake()).expect("a row");
+    variant.bloat_bytes = None;
+    let ends = |whole| {
+        let row = compare(&variant, (&base, &with), RerunScope { is_sampled: true, whole, ..WHOLE }).expect("a row");
+        [row.least_saved_share, row.most_saved_share].map(|end| end.expect("an end"))
+    };
+    // 15 walks of 120 cycles in all, and 40 cycles of hits.
+    let ([least, most], same) = (ends(None), ends(Some(counts(150, 15, [120.0, 160.0, 1500.0]))));
+    assert_eq!(same, [least, most]);
+    // A quarter is left. Walks are a fifth too short, then a quarter too many, then hits too few by half.
+    for (walks, cycles, reach) in
+        [(15, [150.0, 190.0], 0.2 * 150.0 / 190.0), (12, [120.0, 160.0], 0.25 * 0.75), (15, [120.0, 200.0], 0.5 * 0.4)]
+    {
+        let [wider_least, wider_most] = ends(Some(counts(150, walks, [cycles[0], cycles[1], 1500.0])));
+        assert!((least - wider_least - 0.25 * reach).abs() < 1e-12, "{walks} {cycles:?}");
+        assert!((wider_most - (most + 0.25 * reach).min(1.0)).abs() < 1e-12, "{walks} {cycles:?}");
+    }
+}
 
 #[test]
 fn a_row_is_the_sums_side_by_side() {

@@ -58,6 +58,7 @@ fn row(setups: &[Setup; 2], blocks: &[Block], plan: Option<WindowPlan>) -> Remed
         is_sampled: ran.is_sampled,
         accesses: StretchCounts::sum(&ran.counts[0]).accesses,
         accesses_share: 1.0,
+        whole: None,
         approximate: false,
     };
     compare(&huge_pages(&setups[1]), (&ran.counts[0], &ran.counts[1]), scope).expect("a cost")
@@ -113,7 +114,7 @@ fn a_run_that_is_no_longer_than_its_windows_is_run_whole() {
 #[test]
 fn one_window_with_all_the_cost_leaves_the_interval_open() {
     let window = |cycles: f64| StretchCounts { translation_cycles: cycles, ..StretchCounts::default() };
-    let scope = RerunScope { is_sampled: true, accesses: 10, accesses_share: 0.1, approximate: false };
+    let scope = RerunScope { is_sampled: true, accesses: 10, accesses_share: 0.1, whole: None, approximate: false };
     let [_, huge] = setups("skylake");
     let variant = huge_pages(&huge);
     let row = |before: &[f64], after: &[f64]| {
