@@ -16,7 +16,8 @@
 //! let base = Setup::new(lookaside_machine::preset("skylake")?);
 //! let mut program = PatternStream::new(UniformPages::new(16 << 10, 1), 100_000);
 //! let mut profile = Profile::record(&mut program, &base, &mut |_| ())?;
-//! let remedies = profile.remedies(&base, (&Unnamed, WantedRemedies::default()), &AtomicBool::new(false), &mut Vec::new())?;
+//! let (wanted, stop) = (WantedRemedies::default(), AtomicBool::new(false));
+//! let remedies = profile.remedies(&base, (&Unnamed, wanted), &stop, &mut Vec::new())?;
 //! assert!(remedies[0].translation_cycles < remedies[0].base_translation_cycles);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

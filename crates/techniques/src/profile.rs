@@ -206,7 +206,8 @@ impl Profile {
         Ok(ProfiledVisits { total, sites, waiting, run, small_pages, huge_pages, unasked_pages })
     }
 
-    /// Runs the model again for everything that is wanted; best first. Notes say what was left out. Empty when `stop` is set while it runs.
+    /// Runs the model again for everything that is wanted; best first. Notes say what was left out. Empty when `stop` is set
+    /// while it runs.
     ///
     /// # Errors
     /// A temporary file that can't be read back.
@@ -226,10 +227,16 @@ impl Profile {
         let reader = self.spool.open()?;
         let info = reader.info().clone();
         let setups: Vec<Setup> = [base].into_iter().chain(tried.iter().map(|v| &v.setup)).cloned().collect();
-        let plan = window_plan(&setups, &info, (&self.costs_of(spooled), wanted.seed), self.outcome.table_bytes)
-            .filter(|_| !wanted.exact);
-        let uses = self.spool.uses_before()?;
-        let ran = rerun(setups, reader, (plan.clone(), Some(uses)), stop)?;
+        let plan =
+            window_plan(&setups, &info, (&self.access_costs.until(spooled), wanted.seed), self.outcome.table_bytes)
+                .filter(|_| !wanted.exact);
+        let uses = self.spool.uses_before();
+        if let (Some(_), Err(e)) = (&plan, &uses) {
+            notes.push(format!(
+                "\"what would help\": windows begin without the pages that were used before them: temporary file: {e}"
+            ));
+        }
+        let ran = rerun(setups, reader, (plan.clone(), uses.ok()), stop)?;
         match &ran.end {
             RunEnd::Complete => {}
             RunEnd::Stopped => {
@@ -252,11 +259,6 @@ impl Profile {
         Ok(rows)
     }
 
-    /// The costs by recorded access of what was spooled.
-    fn costs_of(&self, spooled: u64) -> CostCurve {
-        self.access_costs.until(spooled)
-    }
-
     /// The row for baking, where it can be modelled.
     fn baked(
         &mut self,
@@ -269,10 +271,15 @@ impl Profile {
         let Some(helper) = baked::helper(base, &self.targets) else { return Ok(None) };
         let hours = match wanted.exact {
             true => HelperHours::ALWAYS,
-            false => HelperHours::new(&helper, &base.machine, &self.outcome, (&self.costs_of(recorded), wanted.seed)),
+            false => HelperHours::new(
+                &helper,
+                &base.machine,
+                &self.outcome,
+                (&self.access_costs.until(recorded), wanted.seed),
+            ),
         };
-        let uses = self.spool.uses_before()?;
-        let [without, with] = [self.spool.open()?, self.spool.open()?].map(|reader| (reader, Some(uses.clone())));
+        let uses = self.spool.uses_before().ok();
+        let [without, with] = [self.spool.open()?, self.spool.open()?].map(|reader| (reader, uses.clone()));
         let (without, with) = thread::scope(|scope| {
             let without = scope.spawn(|| rerun_baked(base.clone(), None, without, hours.clone(), stop));
             let with = rerun_baked(base.clone(), Some(&helper), with, hours.clone(), stop);

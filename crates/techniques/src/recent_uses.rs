@@ -32,7 +32,8 @@ pub(crate) struct RecentUses {
     /// Of the present stretch, in order.
     uses: Vec<u64>,
     distinct: DistinctUses,
-    error: Option<io::Error>,
+    /// Why nothing more is written.
+    error: Option<String>,
 }
 
 impl RecentUses {
@@ -78,7 +79,7 @@ impl RecentUses {
         for &page in self.uses.iter().rev() {
             if kept < MOST_PAGES && self.error.is_none() && self.distinct.insert(page) {
                 kept += 1;
-                self.error = self.out.write_all(&page.to_le_bytes()).err();
+                self.error = self.out.write_all(&page.to_le_bytes()).err().map(|e| e.to_string());
             }
         }
         self.uses.clear();
@@ -88,13 +89,15 @@ impl RecentUses {
     /// What can be asked of all that passed.
     ///
     /// # Errors
-    /// It could not be written.
-    pub(crate) fn finish(&mut self) -> io::Result<UsesBefore> {
-        if let Some(error) = self.error.take() {
-            return Err(error);
+    /// Why it could not be written, each time that it is asked.
+    pub(crate) fn finish(&mut self) -> Result<UsesBefore, String> {
+        if self.error.is_none() {
+            self.error = self.out.flush().err().map(|e| e.to_string());
         }
-        self.out.flush()?;
-        let file = self.out.get_ref().try_clone()?;
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        let file = self.out.get_ref().try_clone().map_err(|e| e.to_string())?;
         Ok(UsesBefore { file: Arc::new(file), ends: self.ends.clone().into(), threads: self.threads.clone().into() })
     }
 }
@@ -234,7 +237,7 @@ mod tests {
         let mut recent = RecentUses::new().expect("a temporary file");
         let pages: Vec<_> = (0..2 * STRETCH as u64).map(|page| (page, Kind::Load)).collect();
         recent.run(&block(1, &pages));
-        let found = recent.finish().and_then(|before| before.of(u64::MAX, 3000)).expect("a temporary file");
+        let found = recent.finish().expect("a temporary file").of(u64::MAX, 3000).expect("a temporary file");
         let kept = |stretch: u64, pages: u64| stretch * STRETCH as u64 - pages..stretch * STRETCH as u64;
         let expected: Vec<u64> = kept(1, 3000 - MOST_PAGES as u64).chain(kept(2, MOST_PAGES as u64)).collect();
         assert_eq!(found.iter().map(|page| page.addr >> 12).collect::<Vec<_>>(), expected);

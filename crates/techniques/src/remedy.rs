@@ -29,7 +29,8 @@ pub enum RemedyKind {
     OneStage,
 }
 
-/// One row of "what would help": the model run again with one thing changed.
+/// One row of "what would help": the model run again with one thing changed. Where it was counted in windows, cycles and
+/// walks are estimates for the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Remedy {
@@ -37,9 +38,9 @@ pub struct Remedy {
     pub kind: RemedyKind,
     /// What, as `huge pages everywhere`, `twice the STLB (l2d: 2048 → 4096 entries)`.
     pub what: String,
-    /// Translation cycles with it, over the whole run: where it was counted in windows, what they stand for.
+    /// Translation cycles with it.
     pub translation_cycles: f64,
-    /// Translation cycles without it, likewise.
+    /// Translation cycles without it.
     pub base_translation_cycles: f64,
     /// Of those with it, cycles of walks; the rest are hits beyond the first TLB level.
     pub walk_cycles: f64,

@@ -127,9 +127,9 @@ pub struct Rerun {
     pub end: RunEnd,
 }
 
-/// Where to look at a run of these costs by recorded access, of whose page tables the base model found `table_bytes` to be read. A
-/// long run is looked at in windows, which lie by chance (the seed), each after a stretch that fills what the largest structure of any machine among
-/// the setups can hold. `None`: it is run whole.
+/// Where to look at a run of these costs by recorded access, of whose page tables the base model found `table_bytes` to be
+/// read. A long run is looked at in windows, which lie by chance (the seed), each after a stretch that fills what the
+/// largest structure of any machine among the setups can hold. `None`: it is run whole.
 pub fn window_plan(
     setups: &[Setup],
     info: &TraceInfo,
@@ -153,7 +153,6 @@ pub fn rerun(
     (plan, uses): (Option<WindowPlan>, Option<UsesBefore>),
     stop: &AtomicBool,
 ) -> Result<Rerun, SetupError> {
-    let plan = plan.map(|plan| if uses.is_some() { plan } else { plan.primed_with(0) });
     for setup in &mut setups {
         setup.detail = Detail::Totals;
     }

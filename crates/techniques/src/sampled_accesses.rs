@@ -16,7 +16,7 @@ const SEED: u64 = 1;
 
 /// A sample of a source's accesses, on which locks or huge pages are tried.
 pub(crate) struct SampledAccesses {
-    /// All accesses, or windows spread over the run of them.
+    /// All accesses, or those in windows spread over the run.
     pub(crate) blocks: Vec<Block>,
     /// Recorded accesses in them.
     pub(crate) tried: u64,

@@ -77,8 +77,8 @@ impl Spool {
         (self.accesses, self.error.clone())
     }
 
-    /// Which pages were used before any of what was kept.
-    pub(crate) fn uses_before(&mut self) -> io::Result<UsesBefore> {
+    /// Which pages were used before any of what was kept; or why that can't be told.
+    pub(crate) fn uses_before(&mut self) -> Result<UsesBefore, String> {
         self.uses.finish()
     }
 

@@ -34,15 +34,16 @@ impl<S: Source> SampledWindows<S> {
 
     /// The same, with windows primed by what was used before them, if the plan says so.
     pub(crate) fn primed(inner: S, plan: Option<WindowPlan>, uses: Option<UsesBefore>) -> Self {
-        let plan = plan.map(|plan| if uses.is_some() { plan } else { plan.primed_with(0) });
         Self { uses, ..Self::new(inner, plan) }
     }
 
     /// What the window is primed with that begins with the next access: as many pages as the plan says. Where fewer were
     /// used, the first of these is used more often.
     fn pages_before(&self, most: u64) -> io::Result<Vec<PriorUse>> {
-        let Some(uses) = &self.uses else { return Ok(Vec::new()) };
-        let mut pages = uses.of(self.seen, most as usize)?;
+        let mut pages = match &self.uses {
+            Some(uses) => uses.of(self.seen, most as usize)?,
+            None => Vec::new(),
+        };
         let (process, thread) = (self.block.process, self.block.thread);
         let next = PriorUse { process, thread, addr: self.block.addr[self.done], kind: self.block.kind[self.done] };
         let first = pages.first().copied().unwrap_or(next);

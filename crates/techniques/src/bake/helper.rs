@@ -111,10 +111,12 @@ impl<'a> RunningHelper<'a> {
         engine.run_background_traced(block, counted, &mut |result| latencies.push(result.cycles));
         // The same way again, now that it is known what each touch took.
         (self.region, self.next, self.rounds, self.now) = begun;
-        for touch in 0..count {
-            self.go_on(self.latencies[touch], false);
+        let latencies = std::mem::take(&mut self.latencies);
+        for &latency in &latencies {
+            self.go_on(latency, false);
             self.advance();
         }
+        self.latencies = latencies;
         self.block.addr.truncate(1);
         self.block.kind.truncate(1);
     }

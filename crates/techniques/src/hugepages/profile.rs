@@ -50,7 +50,7 @@ pub struct HugeProfile {
     pub regions: KnownRegions,
     /// The memory maps: call sites.
     pub maps: Maps,
-    /// What huge pages are tried on: all accesses, or windows spread over the run of them.
+    /// What huge pages are tried on: all accesses, or those in windows spread over the run.
     pub blocks: Vec<Block>,
     /// Of the recorded accesses, the share in `blocks`; 1 = all.
     pub tried_share: f64,

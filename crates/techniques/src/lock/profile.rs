@@ -19,7 +19,7 @@ pub struct LockProfile {
     pub maps: Maps,
     /// Accesses, left-out repeats included.
     pub accesses: u64,
-    /// What locks are tried on: all accesses, or windows spread over the run of them.
+    /// What locks are tried on: all accesses, or those in windows spread over the run.
     pub blocks: Vec<Block>,
     /// Of the recorded accesses, the share in `blocks`; 1 = all.
     pub tried_share: f64,

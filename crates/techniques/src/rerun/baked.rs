@@ -38,8 +38,8 @@ impl HelperHours {
     /// The whole run is counted.
     pub const ALWAYS: Self = Self { plan: None, before: 0, touches_before: 0 };
 
-    /// For a run of these costs by recorded access, where windows lie by the seed, whose program was seen to its end in `outcome`, by the touches that it may
-    /// make.
+    /// For a run of these costs by recorded access, where windows lie by the seed, whose program was seen to its end in
+    /// `outcome`, by the touches that the helper may make.
     pub fn new(baker: &ModelledBaker, machine: &Machine, outcome: &Outcome, (costs, seed): (&CostCurve, u64)) -> Self {
         let recorded = costs.visits();
         let page = machine.page_table.format.page_sizes().first().map_or(4096, |size| size.bytes());
@@ -79,8 +79,6 @@ pub fn rerun_baked(
 ) -> Result<(Vec<StretchCounts>, RunEnd), BakeModelError> {
     let machine = setup.machine.clone();
     let mut engine = Engine::new(Setup { detail: Detail::Totals, ..setup })?;
-    let hours =
-        HelperHours { plan: hours.plan.map(|plan| if uses.is_some() { plan } else { plan.primed_with(0) }), ..hours };
     let mut source = SampledWindows::primed(source, hours.plan.clone(), uses);
     let mut tally = WindowTally::new(hours.plan.as_ref());
     let (mut block, mut step) = (Block::default(), Block::default());
