@@ -9,10 +9,11 @@
 //! ([`lookaside_trace::TraceInfo::filter_window`]): these are hits whose order matters only
 //!
 //! - in a fully associative array under LRU: when one of the pages is no more in the window. The recorder says so then
-//!   ([`lookaside_trace::WindowChange::Leave`]), and the engine puts the page's entry in its place behind those of the others.
+//!   ([`lookaside_trace::WindowChange::Leave`]), and the engine puts the page's entry in its place behind those of the
+//!   others.
 //! - in a set: when another page comes into it. Before one of the class does, the recorder says which pages of the
-//!   class were used since, in order ([`lookaside_trace::WindowChange::Touch`]). The last uses alone, in order, make what LRU
-//!   and tree-PLRU know of a set.
+//!   class were used since, in order ([`lookaside_trace::WindowChange::Touch`]). The last uses alone, in order, make what
+//!   LRU and tree-PLRU know of a set.
 //!
 //! A set under LRU keeps as many pages of those used last as it has ways. Under tree-PLRU it keeps log2(ways) + 1, or,
 //! where these are no power of two, one more than the nodes above the way that has the fewest: an

@@ -242,4 +242,15 @@ mod tests {
         let expected: Vec<u64> = kept(1, 3000 - MOST_PAGES as u64).chain(kept(2, MOST_PAGES as u64)).collect();
         assert_eq!(found.iter().map(|page| page.addr >> 12).collect::<Vec<_>>(), expected);
     }
+
+    /// A full disk stays one, however often is asked.
+    #[test]
+    fn what_could_not_be_written_is_said_each_time() {
+        let mut recent = RecentUses::new().expect("a temporary file");
+        recent.error = Some("no space left".into());
+        recent.run(&block(1, &vec![(7, Kind::Load); STRETCH]));
+        for _ in 0..2 {
+            assert_eq!(recent.finish().map(|_| ()), Err("no space left".to_string()));
+        }
+    }
 }

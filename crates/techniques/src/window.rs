@@ -249,6 +249,21 @@ mod tests {
         assert_eq!((window, let_through), (64, 64 * 500));
     }
 
+    /// The counts of what is let through are then the same.
+    #[test]
+    fn where_no_uses_are_known_a_window_is_primed_with_its_own_first_access() {
+        let mut block = Block { process: 1, thread: 1, ..Block::default() };
+        (0..640).for_each(|number| block.push(Kind::Load, number));
+        let plan = WindowPlan::even(640, 64, 0, 1).expect("windows").primed_with(3);
+        let mut source = SampledWindows::new(MemorySource::new(TraceInfo::default(), vec![block]), Some(plan.clone()));
+        let (mut part, mut passed) = (Block::default(), Vec::new());
+        while source.next_block(&mut part).expect("memory") {
+            passed.extend_from_slice(&part.addr);
+        }
+        let expected: Vec<u64> = plan.windows().iter().flat_map(|window| [window.begin; 4]).collect();
+        assert_eq!(passed, expected);
+    }
+
     /// A source that is damaged, and otherwise empty.
     struct Torn(TraceInfo, [Damage; 1]);
 
