@@ -103,30 +103,34 @@ impl Engine {
         let begun = batch.len;
         let from = batch.first_group + begun;
         let to = groups.min(batch.first_group + batch.limit.min(MAX_ITEMS));
-        let (mut len, mut flags) = (begun, batch.flags);
+        let (mut len, mut flags, mut routes) = (begun, batch.flags, batch.routes);
+        // Copies, which the loop's stores can't change.
+        let (chunks, numbers) = (self.chunks.finder(), plan.chunk_numbers);
         for group in from..to {
             let first = batch.starts[group];
             let (addr, kind) = (addrs[usize::from(first)], kinds[usize::from(first)] as usize);
-            let Some(slot) = self.chunks.find(plan.chunk_of(addr)) else { break };
+            let Some(slot) = chunks.find(numbers.of(addr)) else { break };
             let route = tlb_route(kind, slot.class()) as u8;
-            // Nothing hangs on it before the batch runs, so many are waited for at once.
-            let chunk = self.chunks.at(slot.at as usize);
-            if ROWS && slot.class() == BASE && chunk.owner as usize == context.space {
-                pages.prefetch_row_number(chunk.pages as usize, addr);
+            if ROWS && slot.class() == BASE {
+                // Nothing hangs on it before the batch runs, so many are waited for at once.
+                let chunk = self.chunks.at(slot.at() as usize);
+                if chunk.owner as usize == context.space {
+                    pages.prefetch_row_number(chunk.pages as usize, addr);
+                }
             }
             let item = len % MAX_ITEMS;
-            batch.addr[item] = addr & plan.address_mask;
-            batch.at[item] = slot.at;
-            batch.tags[item] = chunk.tags;
+            batch.addr[item] = addr & numbers.address_mask;
+            batch.at[item] = slot.at();
+            batch.tags[item] = slot.tag;
             batch.route[item] = route;
-            batch.frame[item] = chunk.frame;
-            flags |= route | slot.code;
+            flags |= route | slot.code();
+            routes |= 1 << route;
             len += 1;
         }
         if self.marks_every_access {
             flags |= IS_MARKED_EARLY;
         }
-        (batch.len, batch.flags) = (len, flags);
+        (batch.len, batch.flags, batch.routes) = (len, flags, routes);
         let first_stage = &context.routing.tlb.order.first;
         for item in begun..len {
             batch.next[item % MAX_ITEMS] = first_stage[usize::from(batch.route[item % MAX_ITEMS]) % MAX_ROUTES];
@@ -182,6 +186,7 @@ impl Engine {
         batch.first_group += batch.len;
         batch.len = 0;
         batch.flags = 0;
+        batch.routes = 0;
         self.begin_batch(batch, groups, &leaves[batch.leaves.len()..], context)
     }
 

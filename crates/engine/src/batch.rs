@@ -35,13 +35,14 @@ pub(crate) struct Batch {
     pub(crate) first_row: usize,
     pub(crate) first_group: usize,
     pub(crate) addr: [u64; MAX_ITEMS],
-    /// Slot of its chunk in `KnownChunks`, and what that says of its tags.
+    /// Number of its chunk in `KnownChunks`, and the chunk's first tag [as most arrays name
+    /// it](crate::plan::EnginePlan::usual_name).
     pub(crate) at: [u32; MAX_ITEMS],
-    pub(crate) tags: [[u32; 4]; MAX_ITEMS],
-    /// Physical address of the chunk, or [`crate::chunks::SCATTERED`].
-    pub(crate) frame: [u64; MAX_ITEMS],
+    pub(crate) tags: [u32; MAX_ITEMS],
     /// All routes and the codes of all chunks, ORed.
     pub(crate) flags: u8,
+    /// All routes, a bit each.
+    pub(crate) routes: u8,
     /// Route through the TLBs, and the stage it is at; with [`SAME_PAGE`].
     pub(crate) route: [u8; MAX_ITEMS],
     pub(crate) next: [u8; MAX_ITEMS],
@@ -69,6 +70,11 @@ impl Batch {
     /// Is some page huge?
     pub(crate) fn has_huge(&self) -> bool {
         usize::from(self.flags) % CLASSES != BASE
+    }
+
+    /// The route of all items, if it is one.
+    pub(crate) fn only_route(&self) -> Option<usize> {
+        self.routes.is_power_of_two().then(|| self.routes.trailing_zeros() as usize)
     }
 
     /// Do some chunk's bytes not follow each other in physical memory?
@@ -231,9 +237,9 @@ impl Default for Batch {
             first_group: 0,
             addr: [0; MAX_ITEMS],
             at: [0; MAX_ITEMS],
-            tags: [[0; 4]; MAX_ITEMS],
-            frame: [0; MAX_ITEMS],
+            tags: [0; MAX_ITEMS],
             flags: 0,
+            routes: 0,
             route: [0; MAX_ITEMS],
             next: [0; MAX_ITEMS],
             row: [0; MAX_ITEMS],

@@ -43,7 +43,7 @@ impl Engine {
                 let slots = (slot_of(number), own);
                 let missed = ask_one_by_one(&mut self.hardware.caches, slots, &items[..n], requests, missed);
                 let which = (&*items, missed);
-                order.advance(stage as u8, which, &requests.route, &mut requests.next, &mut batch.tally.cache);
+                order.advance(stage as u8, which, (&requests.route, None), &mut requests.next, &mut batch.tally.cache);
                 continue;
             }
             let cache = &mut self.hardware.caches[context.routing.caches[number]];
@@ -57,7 +57,7 @@ impl Engine {
             let keys = LookupKeys { sets: &sets[..n], words: &words[..n], seconds: &seconds[..n] };
             let lookups = cache.store.look_up_list(batch.simd, keys, missed);
             let which = (&*items, &missed[..lookups.missed]);
-            order.advance(stage as u8, which, &requests.route, &mut requests.next, &mut batch.tally.cache);
+            order.advance(stage as u8, which, (&requests.route, None), &mut requests.next, &mut batch.tally.cache);
         }
     }
 
@@ -130,7 +130,7 @@ impl Engine {
             batch.requests.physical[at] = if has_scattered {
                 self.physical_of(batch, context, item)
             } else {
-                batch.frame[item] + (batch.addr[item] & within)
+                self.chunks.at(batch.at[item] as usize).frame + (batch.addr[item] & within)
             };
             batch.requests.route[at] = kind as u8;
             batch.requests.next[at] = order.first[kind % MAX_ROUTES];
@@ -142,11 +142,9 @@ impl Engine {
     fn physical_of(&self, batch: &Batch, context: &AccessContext, item: usize) -> u64 {
         let (_, class) = kind_and_class(usize::from(batch.route[item]));
         let va = batch.addr[item];
-        match batch.frame[item] {
-            SCATTERED => {
-                let owner = self.chunks.at(batch.at[item] as usize).owner as usize;
-                physical(&context.plan, &self.spaces[owner], va, class)
-            }
+        let chunk = self.chunks.at(batch.at[item] as usize);
+        match chunk.frame {
+            SCATTERED => physical(&context.plan, &self.spaces[chunk.owner as usize], va, class),
             first => first + (va & ((1 << context.plan.chunk_shift) - 1)),
         }
     }

@@ -1,11 +1,11 @@
 //! What is known of each 2 MiB chunk of addresses: whose it is, its tags (`tags.rs`), its frame, its walk.
 
-use crate::classes::{BASE, HUGE};
+use crate::classes::{BASE, BASE_SHIFT, HUGE};
 use crate::context::{AccessContext, KERNEL};
 use crate::fasthash::{FastMap, FastSet, MULTIPLIER};
 use crate::hardware::Hardware;
 use crate::pages::NONE;
-use crate::plan::{KERNEL_CHUNKS, MAX_WALK_STEPS};
+use crate::plan::{KERNEL_CHUNKS, MAX_CHUNK_SHIFT, MAX_WALK_STEPS};
 use crate::space::{physical, AddressSpace};
 use crate::tags::KERNEL_ID;
 use crate::{Detail, Setup};
@@ -13,11 +13,18 @@ use crate::{Detail, Setup};
 /// Fewest slots: a small program's chunks, in 1 KiB.
 const LEAST_SLOTS: usize = 1 << 6;
 
-/// Most slots: half of them are of 2 TiB of addresses, with 160 MiB.
+/// Most slots: half of them are of 2 TiB of addresses, with 240 MiB.
 const MOST_SLOTS: usize = 1 << 21;
+
+/// Of smaller tables, so many slots to a chunk at least: where chunks come in no order, one that is not at the first place
+/// looked at costs a branch that nobody could foretell. Free slots lie between those in use, and take memory alone.
+const SLOTS_PER_CHUNK: usize = 8;
 
 /// Chunks next to each other have slots next to each other: one cache line of them.
 const NEIGHBOUR_BITS: u32 = 2;
+
+/// To the slot that is looked at next: past those of the neighbours, which are taken too; odd, so that every slot comes.
+const NEXT_SLOT: usize = (1 << NEIGHBOUR_BITS) + 1;
 
 /// Bits of a chunk number.
 const CHUNK_BITS: u32 = KERNEL_CHUNKS.trailing_zeros() + 1;
@@ -48,6 +55,14 @@ pub(crate) struct KnownChunk {
     pub(crate) has_objects: bool,
 }
 
+/// Base pages of a chunk that are known to be touched, a bit each.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct TouchedPages([u64; CHUNK_PAGES / 64]);
+
+/// Base pages of the largest chunk.
+const CHUNK_PAGES: usize = 1 << (MAX_CHUNK_SHIFT - BASE_SHIFT);
+
 /// What walks read for one chunk.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChunkWalk {
@@ -59,15 +74,15 @@ pub(crate) struct ChunkWalk {
     pub(crate) known: u32,
 }
 
-/// Where a chunk is, and by which route accesses to it go.
+/// Where a chunk is, and by which route accesses to it go: all that most accesses need of it, four to a cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(16))]
 pub(crate) struct ChunkSlot {
     key: u64,
-    /// Number of the chunk.
-    pub(crate) at: u32,
-    /// The class, with [`MAY_BE_LOCKED`], [`IS_MARKED_EARLY`], [`IS_SCATTERED`].
-    pub(crate) code: u8,
+    /// Number of the chunk, above its code.
+    at_and_code: u32,
+    /// Its first tag as [most arrays](crate::plan::EnginePlan::usual_name) name its pages.
+    pub(crate) tag: u32,
 }
 
 /// In a slot's code: pages of the chunk may be locked.
@@ -80,18 +95,34 @@ pub(crate) const IS_MARKED_EARLY: u8 = 0x20;
 pub(crate) const IS_SCATTERED: u8 = 0x80;
 
 impl ChunkSlot {
+    fn new(key: u64, at: usize, code: u8, tag: u32) -> Self {
+        Self { key, at_and_code: (at as u32) << 8 | u32::from(code), tag }
+    }
+
+    /// Number of the chunk.
+    #[inline(always)]
+    pub(crate) fn at(self) -> u32 {
+        self.at_and_code >> 8
+    }
+
+    /// The class, with [`MAY_BE_LOCKED`], [`IS_MARKED_EARLY`], [`IS_SCATTERED`].
+    #[inline(always)]
+    pub(crate) fn code(self) -> u8 {
+        self.at_and_code as u8
+    }
+
     /// The class of its pages.
     #[inline(always)]
     pub(crate) fn class(self) -> usize {
-        usize::from(self.code & 1)
+        usize::from(self.code() & 1)
     }
 }
 
 /// The key of a free slot.
 const FREE: u64 = u64::MAX;
 
-/// All chunks that were used since something changed what is known, in the order of their first use; and a hash table,
-/// at most half full, that says where a chunk is in it.
+/// All chunks that were used since something changed what is known, in the order of their first use; and a hash table
+/// that says where a chunk is in it.
 #[derive(Debug, Default)]
 pub(crate) struct KnownChunks {
     slots: Vec<ChunkSlot>,
@@ -99,6 +130,7 @@ pub(crate) struct KnownChunks {
     hash_shift: u32,
     /// Those of earlier runs are found no more, and stay until the table is built anew.
     chunks: Vec<KnownChunk>,
+    touched: Vec<TouchedPages>,
     /// As `chunks`, where walks are short.
     walks: Vec<ChunkWalk>,
     /// The run's number, above the bits of a chunk.
@@ -108,6 +140,34 @@ pub(crate) struct KnownChunks {
     next_run: u64,
     /// Of which run `run` is, if nothing has changed since.
     last: Option<(usize, usize)>,
+}
+
+/// Finds chunks of a run: a copy of what is needed for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkFinder<'a> {
+    slots: &'a [ChunkSlot],
+    hash_shift: u32,
+    run: u64,
+}
+
+impl ChunkFinder<'_> {
+    /// The slot of a chunk that is known.
+    #[inline(always)]
+    pub(crate) fn find(&self, chunk: u64) -> Option<ChunkSlot> {
+        let slot = self.slots[self.slot_of(self.run | chunk)];
+        (slot.key != FREE).then_some(slot)
+    }
+
+    /// The slot that has the key, or else the one that is free for it.
+    #[inline(always)]
+    fn slot_of(&self, key: u64) -> usize {
+        let line = (key >> NEIGHBOUR_BITS).wrapping_mul(MULTIPLIER) >> self.hash_shift;
+        let mut slot = (line << NEIGHBOUR_BITS | key & ((1 << NEIGHBOUR_BITS) - 1)) as usize;
+        while self.slots[slot].key != key && self.slots[slot].key != FREE {
+            slot = (slot + NEXT_SLOT) & (self.slots.len() - 1);
+        }
+        slot
+    }
 }
 
 impl KnownChunks {
@@ -135,51 +195,47 @@ impl KnownChunks {
         self.run = run << CHUNK_BITS;
     }
 
-    /// The slot of a chunk that is known.
+    /// Finds chunks of the run.
     #[inline(always)]
-    pub(crate) fn find(&self, chunk: u64) -> Option<ChunkSlot> {
-        let slot = self.slots[self.slot_of(self.run | chunk)];
-        (slot.key != FREE).then_some(slot)
+    pub(crate) fn finder(&self) -> ChunkFinder<'_> {
+        ChunkFinder { slots: &self.slots, hash_shift: self.hash_shift, run: self.run }
     }
 
     /// The slot that has the key, or else the one that is free for it.
-    #[inline(always)]
     fn slot_of(&self, key: u64) -> usize {
-        let line = (key >> NEIGHBOUR_BITS).wrapping_mul(MULTIPLIER) >> self.hash_shift;
-        let mut slot = (line << NEIGHBOUR_BITS | key & ((1 << NEIGHBOUR_BITS) - 1)) as usize;
-        while self.slots[slot].key != key && self.slots[slot].key != FREE {
-            slot = (slot + 1) & (self.slots.len() - 1);
-        }
-        slot
+        self.finder().slot_of(key)
     }
 
     /// Does the next chunk to be learned move the others?
     pub(crate) fn is_full(&self) -> bool {
-        self.chunks.len() >= self.slots.len() / 2
+        let least = if self.slots.len() < MOST_SLOTS { SLOTS_PER_CHUNK } else { 2 };
+        self.chunks.len() >= self.slots.len() / least
     }
 
-    /// Drops what earlier runs knew, and makes the table so large that a quarter of it is in use; where there are too
-    /// many, all are learned again.
+    /// Drops what earlier runs knew, and makes the table so large that as many come to be known again; where there are
+    /// too many, all are learned again.
     fn make_room(&mut self) {
         let runs: FastSet<u64> = self.runs.values().copied().collect();
         let is_live = |slot: &&ChunkSlot| slot.key != FREE && runs.contains(&(slot.key >> CHUNK_BITS));
         let mut live: Vec<ChunkSlot> = self.slots.iter().filter(is_live).copied().collect();
-        let len = (4 * live.len()).next_power_of_two().clamp(LEAST_SLOTS, MOST_SLOTS);
+        let len = (2 * SLOTS_PER_CHUNK * live.len()).next_power_of_two().clamp(LEAST_SLOTS, MOST_SLOTS);
         if live.len() >= len / 2 {
             live.clear();
         }
-        live.sort_unstable_by_key(|slot| slot.at);
+        live.sort_unstable_by_key(|slot| slot.at());
         self.hash_shift = 64 - (len.trailing_zeros() - NEIGHBOUR_BITS);
-        self.slots = vec![ChunkSlot { key: FREE, at: 0, code: 0 }; len];
+        self.slots = vec![ChunkSlot::new(FREE, 0, 0, 0); len];
         for (at, old) in live.iter().enumerate() {
             let slot = self.slot_of(old.key);
-            self.slots[slot] = ChunkSlot { at: at as u32, ..*old };
-            self.chunks[at] = self.chunks[old.at as usize];
-            if let Some(&walk) = self.walks.get(old.at as usize) {
+            self.slots[slot] = ChunkSlot::new(old.key, at, old.code(), old.tag);
+            self.chunks[at] = self.chunks[old.at() as usize];
+            self.touched[at] = self.touched[old.at() as usize];
+            if let Some(&walk) = self.walks.get(old.at() as usize) {
                 self.walks[at] = walk;
             }
         }
         self.chunks.truncate(live.len());
+        self.touched.truncate(live.len());
         self.walks.truncate(live.len());
     }
 
@@ -193,20 +249,34 @@ impl KnownChunks {
         &mut self.chunks[at]
     }
 
+    /// Notes that the base page at `va` of a chunk is touched: was that known?
+    #[inline(always)]
+    pub(crate) fn note_touched(&mut self, at: usize, va: u64) -> bool {
+        let page = (va >> BASE_SHIFT) as usize % CHUNK_PAGES;
+        let word = &mut self.touched[at].0[page / 64];
+        let bit = 1 << (page % 64);
+        let is_known = *word & bit != 0;
+        if !is_known {
+            *word |= bit;
+        }
+        is_known
+    }
+
     #[inline(always)]
     pub(crate) fn walk_at(&mut self, at: usize) -> &mut ChunkWalk {
         &mut self.walks[at]
     }
 
     /// Adds a chunk that is not known, its walk aside.
-    fn add(&mut self, chunk: u64, code: u8, known: KnownChunk) {
+    fn add(&mut self, chunk: u64, code: u8, tag: u32, known: KnownChunk) {
         if self.is_full() {
             self.make_room();
         }
         let key = self.run | chunk;
         let slot = self.slot_of(key);
-        self.slots[slot] = ChunkSlot { key, at: self.chunks.len() as u32, code };
+        self.slots[slot] = ChunkSlot::new(key, self.chunks.len(), code, tag);
         self.chunks.push(known);
+        self.touched.push(TouchedPages::default());
     }
 
     /// Works out the chunk of an address, which is not known; all others may get other numbers if [`Self::is_full`]. The
@@ -250,7 +320,7 @@ impl KnownChunks {
         let has_objects = setup.detail == Detail::Rows && !is_kernels && space.has_object_in(start, end);
         let owner = owner as u32;
         let known = KnownChunk { frame, tags, owner, pages, huge_row: NONE, huge_is_touched: false, has_objects };
-        self.add(plan.chunk_of(addr), code, known);
+        self.add(plan.chunk_numbers.of(addr), code, tags[plan.usual_name], known);
         if plan.walks_are_short {
             let tags = std::array::from_fn(|i| match plan.guest_walk_caches[class].get(i) {
                 Some(&number) => {
@@ -319,11 +389,11 @@ mod tests {
                         model.clear();
                     }
                     Step::Use(chunk) => {
-                        let found = known.find(chunk).map(|slot| (known.at(slot.at as usize).frame, slot.code));
+                        let found = known.finder().find(chunk).map(|slot| (known.at(slot.at() as usize).frame, slot.code()));
                         let expected = model.get(&(run.0, run.1, chunk)).copied();
                         prop_assert_eq!(found, expected.map(|frame| (frame, frame as u8)));
                         if expected.is_none() {
-                            known.add(chunk, number as u8, of_frame(number as u64));
+                            known.add(chunk, number as u8, 0, of_frame(number as u64));
                             model.insert((run.0, run.1, chunk), number as u64);
                         }
                     }
@@ -339,10 +409,10 @@ mod tests {
         let mut known = KnownChunks::default();
         for round in 0..10_000 {
             known.begin(0, 0);
-            (0..20).for_each(|chunk| known.add(chunk, 0, of_frame(round)));
+            (0..20).for_each(|chunk| known.add(chunk, 0, 0, of_frame(round)));
             known.forget();
         }
-        assert!(known.slots.len() <= 2 * LEAST_SLOTS, "{}", known.slots.len());
+        assert!(known.slots.len() <= 4 * SLOTS_PER_CHUNK * 20, "{}", known.slots.len());
     }
 
     #[test]
@@ -350,21 +420,21 @@ mod tests {
         let mut known = KnownChunks::default();
         known.begin(0, 0);
         let most = MOST_SLOTS as u64 / 2;
-        (0..most).for_each(|chunk| known.add(chunk, 0, of_frame(chunk)));
-        assert!([0, most / 2, most - 1].into_iter().all(|chunk| known.find(chunk).is_some()));
-        known.add(most, 0, of_frame(most));
+        (0..most).for_each(|chunk| known.add(chunk, 0, 0, of_frame(chunk)));
+        assert!([0, most / 2, most - 1].into_iter().all(|chunk| known.finder().find(chunk).is_some()));
+        known.add(most, 0, 0, of_frame(most));
         assert_eq!((known.slots.len(), known.chunks.len()), (MOST_SLOTS, 1));
-        assert!(known.find(0).is_none() && known.find(most).is_some());
+        assert!(known.finder().find(0).is_none() && known.finder().find(most).is_some());
     }
 
     #[test]
     fn runs_are_numbered_anew_when_their_numbers_are_used_up() {
         let mut known = KnownChunks::default();
         known.begin(0, 0);
-        known.add(7, 0, of_frame(1));
+        known.add(7, 0, 0, of_frame(1));
         known.next_run = RUNS;
         known.begin(1, 0);
-        assert!(known.find(7).is_none(), "its number may be given to another");
+        assert!(known.finder().find(7).is_none(), "its number may be given to another");
         assert_eq!((known.run, known.next_run), (0, 1));
     }
 }

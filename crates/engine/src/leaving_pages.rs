@@ -125,9 +125,9 @@ impl Engine {
     fn locate(&mut self, left: &mut LeavingPage, context: &AccessContext) {
         let plan = &*context.plan;
         let page = WindowPage::new(plan, context.space, left.addr);
-        let slot = self.chunks.find(plan.chunk_of(left.addr));
-        let slot = slot.filter(|slot| self.chunks.at(slot.at as usize).owner as usize == page.owner);
-        let known = slot.map(|slot| *self.chunks.at(slot.at as usize));
+        let slot = self.chunks.finder().find(plan.chunk_numbers.of(left.addr));
+        let slot = slot.filter(|slot| self.chunks.at(slot.at() as usize).owner as usize == page.owner);
+        let known = slot.map(|slot| *self.chunks.at(slot.at() as usize));
         let class = match slot {
             Some(slot) => slot.class(),
             None => self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, plan.leaf_shift[HUGE]),
@@ -155,7 +155,7 @@ impl Engine {
         left.key = match known.filter(|_| !layout.is_beyond_chunks(plan)) {
             Some(chunk) => TlbKey {
                 set: tlb.index.set_of(page.va >> layout.set_shift),
-                tag: layout.tag(chunk.tags[usize::from(tlb.hw_tag) + 2 * usize::from(tlb.global)], page.va),
+                tag: layout.tag(chunk.tags[tlb.tag_name()], page.va),
                 bit: layout.bit(page.va),
             },
             None => {

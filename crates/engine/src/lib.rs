@@ -70,6 +70,7 @@ mod filter;
 mod hardware;
 mod interval_state;
 mod intervals;
+mod key_names;
 mod lanes;
 mod leaving_pages;
 mod list_lookup;

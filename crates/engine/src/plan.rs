@@ -14,16 +14,36 @@ use crate::set_index::SetIndex;
 /// 64 KiB and more.
 pub(crate) const KERNEL_CHUNKS: u64 = 1 << 43;
 
+/// log2 of the largest chunk: a tag has room for its pages.
+pub(crate) const MAX_CHUNK_SHIFT: u32 = 21;
+
 /// Most guest levels, and most guest walk caches, of a walk that is short.
 pub(crate) const MAX_WALK_STEPS: usize = 6;
+
+/// Numbers of chunks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChunkNumbers {
+    pub(crate) address_mask: u64,
+    /// log2 bytes of a chunk.
+    pub(crate) shift: u32,
+    /// [`KERNEL_CHUNKS`], where the kernel half is told by an untranslated bit; else 0.
+    pub(crate) kernel_chunks: u64,
+}
+
+impl ChunkNumbers {
+    /// Number of the chunk of an address, by which it is known: that of the translated address, and whose half it is in.
+    #[inline(always)]
+    pub(crate) fn of(&self, addr: u64) -> u64 {
+        (addr & self.address_mask) >> self.shift | addr >> (63 - KERNEL_CHUNKS.trailing_zeros()) & self.kernel_chunks
+    }
+}
 
 /// Everything that stays as it is during a run.
 #[derive(Debug)]
 pub(crate) struct EnginePlan {
     pub(crate) format: TableFormat,
     pub(crate) address_mask: u64,
-    /// [`KERNEL_CHUNKS`], where the kernel half is told by an untranslated bit; else 0.
-    pub(crate) kernel_chunks: u64,
+    pub(crate) chunk_numbers: ChunkNumbers,
     /// Translated bit that every kernel-half address has, where the kernel half is told by an untranslated one.
     pub(crate) kernel_bit: u64,
     /// log2 bytes of the guest leaf of each class.
@@ -35,6 +55,8 @@ pub(crate) struct EnginePlan {
     pub(crate) guest_memory: PhysicalMemory,
     pub(crate) host: Option<HostPlan>,
     pub(crate) tlbs: Vec<TlbPlan>,
+    /// Which of a chunk's tags the first array goes by, and with it most others: see [`TlbPlan::tag_name`].
+    pub(crate) usual_name: usize,
     /// By kind and class: the levels that an access asks.
     pub(crate) routes: [[Route; CLASSES]; KINDS],
     /// log2 bytes of a chunk: see `tags.rs`.
@@ -192,13 +214,6 @@ impl EnginePlan {
         } else {
             addr >> 63 != 0
         }
-    }
-
-    /// Number of the chunk of an address, by which it is known: that of the translated address, and whose half it is in.
-    #[inline(always)]
-    pub(crate) fn chunk_of(&self, addr: u64) -> u64 {
-        (addr & self.address_mask) >> self.chunk_shift
-            | addr >> (63 - KERNEL_CHUNKS.trailing_zeros()) & self.kernel_chunks
     }
 
     /// What an access of a kind that was served at a position of its route waits for beyond a hit in the first cache.

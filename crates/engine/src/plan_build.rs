@@ -8,7 +8,8 @@ use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE, KINDS};
 use crate::directories::Directories;
 use crate::os::{to_units, PhysicalMemory};
 use crate::plan::{
-    CachePlan, EnginePlan, FillRule, HostPlan, Route, RouteLevel, TlbPlan, WalkCachePlan, KERNEL_CHUNKS, MAX_WALK_STEPS,
+    CachePlan, ChunkNumbers, EnginePlan, FillRule, HostPlan, Route, RouteLevel, TlbPlan, WalkCachePlan, KERNEL_CHUNKS,
+    MAX_CHUNK_SHIFT, MAX_WALK_STEPS,
 };
 use crate::plan_check::{frames, huge_page, locks, walk_plan};
 use crate::row_groups::AlikeRule;
@@ -92,7 +93,11 @@ impl EnginePlan {
         Ok(Self {
             format,
             address_mask: (1 << format.address_bits()) - 1,
-            kernel_chunks: if narrow { 0 } else { KERNEL_CHUNKS },
+            chunk_numbers: ChunkNumbers {
+                address_mask: (1 << format.address_bits()) - 1,
+                shift: chunk_shift,
+                kernel_chunks: if narrow { 0 } else { KERNEL_CHUNKS },
+            },
             kernel_bit: if narrow { 0 } else { 1 << (format.address_bits() - 1) },
             leaf_shift: [base.shift(), huge.shift()],
             leaf_at,
@@ -109,6 +114,7 @@ impl EnginePlan {
                 && guest.len() <= MAX_WALK_STEPS
                 && guest_levels.len() <= MAX_WALK_STEPS
                 && guest.windows(2).all(|pair| walk_caches[pair[0]].table_level < walk_caches[pair[1]].table_level),
+            usual_name: tlbs.first().map_or(0, TlbPlan::tag_name),
             hw_tags: tlbs.iter().any(|tlb| tlb.hw_tag),
             narrow,
             directories,
@@ -160,9 +166,6 @@ fn stalls(route: &[usize], caches: &[CachePlan], memory_units: u64, stream_units
     };
     units.iter().enumerate().map(stall).collect()
 }
-
-/// log2 of the largest chunk: a tag has room for its pages.
-const MAX_CHUNK_SHIFT: u32 = 21;
 
 impl HostPlan {
     fn new(machine: &Machine, page_size: PageSize, memory: PhysicalMemory) -> Self {

@@ -215,7 +215,7 @@ fn way_array(plan: &EnginePlan, tlbs: &[usize], number: usize, shift: u32) -> Wa
         array: number,
         slot: tlbs[number],
         index: tlb.index.clone(),
-        name: usize::from(tlb.hw_tag) + 2 * usize::from(tlb.global),
+        name: tlb.tag_name(),
         is_beyond_chunks: layout.is_beyond_chunks(plan),
         page_shift: shift,
         layout,

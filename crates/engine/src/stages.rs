@@ -90,17 +90,25 @@ impl StageOrder {
     }
 
     /// Sends the items that a stage missed on to the next of their routes. `list`: the items that came to it; `missed`:
-    /// places in that list. There are fewer items than a field of 10 bits (12, of five routes) counts.
+    /// places in that list; `only`: the one route of all of them. There are fewer items than a field of 10 bits (12, of five routes) counts.
     #[inline]
     pub(crate) fn advance<const N: usize>(
         &self,
         stage: u8,
         (list, missed): (&[u16; MAX_KEYS], &[u16]),
-        routes: &[u8; N],
+        (routes, only): (&[u8; N], Option<usize>),
         next: &mut [u8; N],
         arrivals: &mut StageArrivals,
     ) {
         let after = &self.after[usize::from(stage)];
+        if let Some(route) = only {
+            let to = after[route];
+            for &k in missed {
+                next[usize::from(list[usize::from(k) % MAX_KEYS]) % N] = to;
+            }
+            arrivals.0[usize::from(to)][route] += missed.len() as u64;
+            return;
+        }
         let mut counts = 0u64;
         for &k in missed {
             let item = usize::from(list[usize::from(k) % MAX_KEYS]) % N;

@@ -47,6 +47,11 @@ pub(crate) struct TlbKey {
 }
 
 impl TlbPlan {
+    /// Which of a chunk's tags it goes by: see [`crate::chunks::KnownChunk::tags`].
+    pub(crate) fn tag_name(&self) -> usize {
+        usize::from(self.hw_tag) + 2 * usize::from(self.global)
+    }
+
     /// Largest space id that an entry can be held under.
     pub(crate) fn max_id(&self, plan: &EnginePlan) -> u64 {
         MAX_HOLDER / self.hw_factor(plan) - 1

@@ -9,10 +9,10 @@ use crate::chunks::IS_MARKED_EARLY;
 use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE};
 use crate::context::{AccessContext, KERNEL};
 use crate::engine::Engine;
+use crate::key_names::name_items;
 use crate::lookup::{LookupCounts, LookupKeys};
 use crate::plan::EnginePlan;
 use crate::routing::{kind_and_class, WayArray};
-use crate::set_index::SetIndex;
 use crate::space::{physical, AddressSpace};
 use crate::stages::{MAX_ITEMS, SAME_PAGE};
 use crate::tlb::{held_under, TlbInstance, TlbKey};
@@ -81,10 +81,11 @@ impl Engine {
         if batch.has_locks() && arrays[BASE].has_locks {
             n = self.drop_locked(batch, n, arrays, block, context);
         }
-        let missed = self.ask_one_array(batch, n, arrays);
+        let missed = self.ask_one_array(batch, n, arrays, context);
         let lists = &batch.lists;
         let which = (&lists.items, &lists.missed[..missed]);
-        tlb.order.advance(number, which, &batch.route, &mut batch.next, &mut batch.tally.tlb);
+        let routes = (&batch.route, batch.only_route());
+        tlb.order.advance(number, which, routes, &mut batch.next, &mut batch.tally.tlb);
     }
 
     /// Drops, of the first `n` listed items, those whose pages are locked in the array, which has them: how many are
@@ -134,10 +135,19 @@ impl Engine {
     }
 
     /// Asks one array for the first `n` listed items: how many it had not.
-    fn ask_one_array(&mut self, batch: &mut Batch, n: usize, arrays: &[WayArray; CLASSES]) -> usize {
-        match &arrays[BASE].index {
-            SetIndex::Low { mask } => name(batch, n, arrays, |number| (number & mask) as u32),
-            index => name(batch, n, arrays, |number| index.set_of(number) as u32),
+    fn ask_one_array(
+        &mut self,
+        batch: &mut Batch,
+        n: usize,
+        arrays: &[WayArray; CLASSES],
+        context: &AccessContext,
+    ) -> usize {
+        if arrays[BASE].name != context.plan.usual_name {
+            self.take_tags(batch, arrays[BASE].name);
+        }
+        name_items(batch, n, arrays);
+        if arrays[BASE].name != context.plan.usual_name {
+            self.take_tags(batch, context.plan.usual_name);
         }
         if !arrays[BASE].holds_pages {
             cover(batch, n, arrays);
@@ -305,7 +315,7 @@ impl Engine {
             let holder = tlb.holder(plan, held_under(tlb, is_kernels, context.id), context.hw);
             self.hardware.tags.of_chunk(holder, array.layout.chunk(plan, va))
         } else {
-            batch.tags[item][array.name]
+            self.chunks.at(batch.at[item] as usize).tags[array.name]
         };
         TlbKey {
             set: array.index.set_of(va >> array.layout.set_shift),
@@ -314,16 +324,27 @@ impl Engine {
         }
     }
 
+    /// The items' tags by one of their chunks' names.
+    fn take_tags(&self, batch: &mut Batch, name: usize) {
+        for (tag, &at) in batch.tags.iter_mut().zip(&batch.at[..batch.len]) {
+            *tag = self.chunks.at(at as usize).tags[name];
+        }
+    }
+
     /// Sets the page's touched mark.
     #[inline(always)]
     pub(crate) fn touch(&mut self, at: usize, va: u64, class: usize) {
-        let chunk = self.chunks.at_mut(at);
-        let pages = &mut self.spaces[chunk.owner as usize].pages;
         if class == BASE {
-            pages.touch_base(chunk.pages as usize, va);
-        } else if !chunk.huge_is_touched {
+            if !self.chunks.note_touched(at, va) {
+                let chunk = self.chunks.at(at);
+                self.spaces[chunk.owner as usize].pages.touch_base(chunk.pages as usize, va);
+            }
+            return;
+        }
+        let chunk = self.chunks.at_mut(at);
+        if !chunk.huge_is_touched {
             chunk.huge_is_touched = true;
-            pages.touch(va, HUGE);
+            self.spaces[chunk.owner as usize].pages.touch(va, HUGE);
         }
     }
 }
@@ -352,37 +373,6 @@ fn joined_pages(
         rest &= rest - 1;
     }
     (mask, own)
-}
-
-/// Sets and tags of the first `n` listed items in an array.
-#[inline(always)]
-fn name(batch: &mut Batch, n: usize, arrays: &[WayArray; CLASSES], set_of: impl Fn(u64) -> u32) {
-    let has_huge = batch.has_huge();
-    let Batch { lists: KeyLists { items, sets, words, .. }, addr, tags, route, len, .. } = batch;
-    let by_class = arrays.each_ref().map(|array| (array.layout, array.name % 4));
-    if n == *len && !has_huge {
-        // All items, one after the other: done in vectors.
-        let (layout, name) = by_class[BASE];
-        for ((addr, tags), (set, word)) in addr[..n].iter().zip(&tags[..n]).zip(sets.iter_mut().zip(words)) {
-            *word = layout.tag(tags[name], *addr);
-            *set = set_of(addr >> layout.set_shift);
-        }
-        return;
-    }
-    let keys = items[..n].iter().zip(sets).zip(words);
-    let name = |item: u16, class: usize, set: &mut u32, word: &mut u32| {
-        let item = usize::from(item) % MAX_ITEMS;
-        let (layout, name) = by_class[class];
-        *word = layout.tag(tags[item][name], addr[item]);
-        *set = set_of(addr[item] >> layout.set_shift);
-    };
-    if has_huge {
-        keys.for_each(|((&item, set), word)| {
-            name(item, usize::from(route[usize::from(item) % MAX_ITEMS]) % CLASSES, set, word)
-        });
-    } else {
-        keys.for_each(|((&item, set), word)| name(item, BASE, set, word));
-    }
 }
 
 /// The pages that entries of the first `n` listed items would cover, and the items' own.

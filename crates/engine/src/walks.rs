@@ -89,7 +89,7 @@ impl Engine {
             let keys = LookupKeys { sets: &sets[..n], words: &words[..n], seconds: &[] };
             let lookups = cache.store.look_up_list(batch.simd, keys, missed);
             let which = (&*items, &missed[..lookups.missed]);
-            order.advance(stage as u8, which, &walks.route, &mut walks.next, &mut batch.tally.walk_cache);
+            order.advance(stage as u8, which, (&walks.route, None), &mut walks.next, &mut batch.tally.walk_cache);
         }
     }
 
