@@ -106,11 +106,15 @@ impl Engine {
         let (mut len, mut flags, mut routes) = (begun, batch.flags, batch.routes);
         // Copies, which the loop's stores can't change.
         let (chunks, numbers) = (self.chunks.finder(), plan.chunk_numbers);
+        let are_far = self.chunks.are_far();
         for group in from..to {
             let first = batch.starts[group];
             let (addr, kind) = (addrs[usize::from(first)], kinds[usize::from(first)] as usize);
             let Some(slot) = chunks.find(numbers.of(addr)) else { break };
             let route = tlb_route(kind, slot.class()) as u8;
+            if are_far {
+                self.chunks.prefetch(slot.at() as usize);
+            }
             if ROWS && slot.class() == BASE {
                 // Nothing hangs on it before the batch runs, so many are waited for at once.
                 let chunk = self.chunks.at(slot.at() as usize);
@@ -244,8 +248,8 @@ impl Engine {
             let mut cost = RowCost { l1_misses: 1, ..RowCost::default() };
             match tlb.stages.get(usize::from(stage)) {
                 Some(stage) => {
-                    let units = stage.only.as_ref().map(|only| only[0].hit_units);
-                    cost.hit_units = units.unwrap_or_else(|| plan.tlbs[batch.array[item] as usize].hit_units);
+                    let array = stage.only.map_or(batch.array[item] as usize, |only| only.array);
+                    cost.hit_units = plan.tlbs[array].hit_units;
                 }
                 None => {
                     cost.walks = 1;
@@ -288,7 +292,7 @@ impl Engine {
                 ..AccessResult::default()
             };
             if let Some(stage) = tlb.stages.get(usize::from(batch.next[item])) {
-                let array = stage.only.as_ref().map_or(batch.array[item] as usize, |only| only[0].array);
+                let array = stage.only.map_or(batch.array[item] as usize, |only| only.array);
                 let level = plan.routes[kind][class].levels.iter().find(|level| level.arrays.contains(&array));
                 result.hit = level.map(|level| (level.level, array));
                 result.cycles = to_cycles(plan.tlbs[array].hit_units.into());

@@ -7,12 +7,12 @@ use crate::batch::{Batch, CacheRequests, KeyLists};
 use crate::chunks::SCATTERED;
 use crate::classes::SIDE_OF;
 use crate::context::AccessContext;
-use crate::data_cache::{is_in_a_peer, CacheInstance, LineLayout, NO_LINE};
+use crate::data_cache::{is_in_a_peer, CacheInstance, NO_LINE};
 use crate::engine::Engine;
+use crate::key_names::name_lines;
 use crate::lookup::LookupKeys;
 use crate::plan::{FillRule, WalkPlan};
 use crate::routing::{kind_and_class, WALKS_THROUGH_CACHES};
-use crate::set_index::SetIndex;
 use crate::space::physical;
 use crate::stages::{MAX_ITEMS, MAX_KEYS, MAX_ROUTES};
 use crate::store::AHEAD;
@@ -29,9 +29,12 @@ impl Engine {
             self.request_lines(batch, context);
         }
         let order = &context.routing.data_cache_stages;
+        // Items' own lines alone, all of one kind.
+        let is_plain = batch.requests.len == batch.len && batch.leaves.is_empty() && batch.walks.len == 0;
+        let only = batch.only_route().filter(|_| is_plain).map(|route| kind_and_class(route).0);
         let requests = &mut batch.requests;
         for (stage, &number) in plan.cache_order.iter().enumerate() {
-            let KeyLists { items, sets, words, seconds, missed, .. } = &mut batch.lists;
+            let KeyLists { items, missed, .. } = &mut batch.lists;
             let n = order.items_at(batch.simd, stage as u8, &requests.next[..requests.len], items);
             if n == 0 {
                 continue;
@@ -43,21 +46,16 @@ impl Engine {
                 let slots = (slot_of(number), own);
                 let missed = ask_one_by_one(&mut self.hardware.caches, slots, &items[..n], requests, missed);
                 let which = (&*items, missed);
-                order.advance(stage as u8, which, (&requests.route, None), &mut requests.next, &mut batch.tally.cache);
+                order.advance(stage as u8, which, (&requests.route, only), &mut requests.next, &mut batch.tally.cache);
                 continue;
             }
             let cache = &mut self.hardware.caches[context.routing.caches[number]];
-            let asked = (&items[..n], &requests.physical);
-            match &cache.layout.index {
-                SetIndex::Low { mask } => {
-                    name_lines(&cache.layout, asked, sets, words, seconds, |line| (line & mask) as u32);
-                }
-                index => name_lines(&cache.layout, asked, sets, words, seconds, |line| index.set_of(line) as u32),
-            }
+            name_lines(batch.simd, &cache.layout, requests, n, &mut batch.lists);
+            let KeyLists { items, sets, words, seconds, missed, .. } = &mut batch.lists;
             let keys = LookupKeys { sets: &sets[..n], words: &words[..n], seconds: &seconds[..n] };
             let lookups = cache.store.look_up_list(batch.simd, keys, missed);
             let which = (&*items, &missed[..lookups.missed]);
-            order.advance(stage as u8, which, (&requests.route, None), &mut requests.next, &mut batch.tally.cache);
+            order.advance(stage as u8, which, (&requests.route, only), &mut requests.next, &mut batch.tally.cache);
         }
     }
 
@@ -176,22 +174,4 @@ fn ask_one_by_one<'a>(
         n += usize::from(!was_there && !is_in_a_peer(caches, slot, own, physical));
     }
     &missed[..n]
-}
-
-/// Sets and keys of the lines that some requests ask for.
-#[inline(always)]
-fn name_lines(
-    layout: &LineLayout,
-    (items, physical): (&[u16], &[u64; MAX_KEYS]),
-    sets: &mut [u32],
-    words: &mut [u32],
-    seconds: &mut [u32],
-    set_of: impl Fn(u64) -> u32,
-) {
-    for ((&item, set), (word, second)) in items.iter().zip(sets).zip(words.iter_mut().zip(seconds)) {
-        let key;
-        (*set, key) = layout.key_by(&set_of, physical[usize::from(item) % MAX_KEYS]);
-        *word = key as u32;
-        *second = (key >> 32) as u32;
-    }
 }

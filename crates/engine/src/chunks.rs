@@ -6,6 +6,7 @@ use crate::fasthash::{FastMap, FastSet, MULTIPLIER};
 use crate::hardware::Hardware;
 use crate::pages::NONE;
 use crate::plan::{KERNEL_CHUNKS, MAX_CHUNK_SHIFT, MAX_WALK_STEPS};
+use crate::prefetch::prefetch;
 use crate::space::{physical, AddressSpace};
 use crate::tags::KERNEL_ID;
 use crate::{Detail, Setup};
@@ -19,6 +20,10 @@ const MOST_SLOTS: usize = 1 << 21;
 /// Of smaller tables, so many slots to a chunk at least: where chunks come in no order, one that is not at the first place
 /// looked at costs a branch that nobody could foretell. Free slots lie between those in use, and take memory alone.
 const SLOTS_PER_CHUNK: usize = 8;
+
+/// More chunks than this are far: a [`KnownChunk`] and a [`TouchedPages`] of each fill 1 MiB, as much as a usual
+/// second-level cache. (To fetch them ahead of time where they are nearer took more time than it saved.)
+const FAR_CHUNKS: usize = 1 << 13;
 
 /// Chunks next to each other have slots next to each other: one cache line of them.
 const NEIGHBOUR_BITS: u32 = 2;
@@ -65,6 +70,7 @@ const CHUNK_PAGES: usize = 1 << (MAX_CHUNK_SHIFT - BASE_SHIFT);
 
 /// What walks read for one chunk.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 pub(crate) struct ChunkWalk {
     /// By guest level: where the table begins that the chunk's walks read.
     pub(crate) tables: [u64; MAX_WALK_STEPS],
@@ -247,6 +253,19 @@ impl KnownChunks {
     #[inline(always)]
     pub(crate) fn at_mut(&mut self, at: usize) -> &mut KnownChunk {
         &mut self.chunks[at]
+    }
+
+    /// Is what is known more than a usual second-level cache holds?
+    pub(crate) fn are_far(&self) -> bool {
+        self.touched.len() > FAR_CHUNKS
+    }
+
+    /// Brings nearer what a walk for a page of the chunk, or a data cache, will ask.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, at: usize) {
+        prefetch(&self.touched, at);
+        prefetch(&self.chunks, at);
+        prefetch(&self.walks, at);
     }
 
     /// Notes that the base page at `va` of a chunk is touched: was that known?

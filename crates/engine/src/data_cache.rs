@@ -25,35 +25,43 @@ pub(crate) struct CacheInstance {
 /// How set and key of a line come from an address.
 #[derive(Clone, Debug)]
 pub(crate) struct LineLayout {
-    line_shift: u32,
+    pub(crate) shifts: LineShifts,
     pub(crate) index: SetIndex,
+}
+
+/// How a line's key is cut out of an address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LineShifts {
+    line: u32,
     /// Low bits of a line's number that its set says already.
-    key_shift: u32,
+    key: u32,
+}
+
+impl LineShifts {
+    /// The set, by this index of a line's number, and the key of the line of this address.
+    #[inline(always)]
+    pub(crate) fn key_by(&self, set_of: impl Fn(u64) -> u32, physical: u64) -> (u32, u64) {
+        let line = physical >> self.line;
+        (set_of(line), line >> self.key)
+    }
 }
 
 /// No line is thrown out: no physical address is all ones.
 pub(crate) const NO_LINE: u64 = u64::MAX;
 
 impl LineLayout {
-    /// The set, by this index of a line's number, and the key of the line of this address.
-    #[inline(always)]
-    pub(crate) fn key_by(&self, set_of: impl Fn(u64) -> u32, physical: u64) -> (u32, u64) {
-        let line = physical >> self.line_shift;
-        (set_of(line), line >> self.key_shift)
-    }
-
     /// The set and the key of the line of this address.
     #[inline(always)]
     fn key(&self, physical: u64) -> (usize, u64) {
-        let (set, key) = self.key_by(|line| self.index.set_of(line) as u32, physical);
+        let (set, key) = self.shifts.key_by(|line| self.index.set_of(line) as u32, physical);
         (set as usize, key)
     }
 
     /// The address of the line of a key in a set.
     fn physical_of(&self, set: usize, key: u64) -> u64 {
         // Without such bits the key is the whole number.
-        let low = if self.key_shift == 0 { 0 } else { set as u64 };
-        (key << self.key_shift | low) << self.line_shift
+        let low = if self.shifts.key == 0 { 0 } else { set as u64 };
+        (key << self.shifts.key | low) << self.shifts.line
     }
 }
 
@@ -66,8 +74,8 @@ impl CacheInstance {
         };
         // One more: no key is all ones.
         let store = KeyStore::new(cache.shape, PHYSICAL_BITS - cache.line_shift - set_bits + 1, rng);
-        let key_shift = if matches!(store, KeyStore::Any(_)) { 0 } else { set_bits };
-        let layout = LineLayout { line_shift: cache.line_shift, index: cache.index.clone(), key_shift };
+        let key = if matches!(store, KeyStore::Any(_)) { 0 } else { set_bits };
+        let layout = LineLayout { shifts: LineShifts { line: cache.line_shift, key }, index: cache.index.clone() };
         Self { number, write_allocate: cache.write_allocate, fill: cache.fill, feeders: Vec::new(), store, layout }
     }
 

@@ -17,7 +17,6 @@ use crate::engine::Engine;
 use crate::routing::kind_and_class;
 use crate::space::physical;
 use crate::stages::MAX_KEYS;
-use crate::tlb::{held_under, TlbKey};
 use crate::window::{first_entry, LeavingPage, WindowPage};
 use crate::PagePolicy;
 
@@ -150,17 +149,11 @@ impl Engine {
             None if has_sets && tlb.coalesce_shift == 0 && entry.number.is_some() => None,
             None => return,
         };
-        let shift = plan.routes[left.kind][class].levels[0].shift;
-        let layout = tlb.layout(plan, shift);
-        left.key = match known.filter(|_| !layout.is_beyond_chunks(plan)) {
-            Some(chunk) => TlbKey {
-                set: tlb.index.set_of(page.va >> layout.set_shift),
-                tag: layout.tag(chunk.tags[tlb.tag_name()], page.va),
-                bit: layout.bit(page.va),
-            },
+        left.key = match known.filter(|_| !tlb.layouts[class].is_beyond_chunks) {
+            Some(chunk) => tlb.key(chunk.tags[tlb.tag_name()], page.va, class),
             None => {
-                let holder = tlb.holder(plan, held_under(tlb, page.owner == KERNEL, context.id), context.hw);
-                tlb.key(plan, &mut self.hardware.tags, holder, page.va, shift)
+                let held_by = (page.owner == KERNEL, context.id, context.hw);
+                tlb.key_held_by(plan, &mut self.hardware.tags, held_by, page.va, class)
             }
         };
         left.slot = Some(context.routing.tlbs[entry.array]);

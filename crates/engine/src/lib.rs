@@ -104,6 +104,7 @@ mod store;
 mod streams;
 mod summary;
 mod table_memo;
+mod tag_layout;
 mod tags;
 mod tlb;
 mod tlb_levels;

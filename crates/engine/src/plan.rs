@@ -4,11 +4,12 @@
 use lookaside_machine::{SharedBy, Stage, TableFormat, TableLevel};
 
 use crate::assoc::ArrayShape;
-use crate::classes::{BASE, BASE_SHIFT, CLASSES, HUGE, KINDS};
+use crate::classes::{CLASSES, KINDS};
 use crate::directories::Directories;
 use crate::os::PhysicalMemory;
 use crate::row_groups::AlikeRule;
 use crate::set_index::SetIndex;
+use crate::tag_layout::TagLayout;
 
 /// In the number of a chunk: it is the kernel's. Above those of all translated addresses: of at most 57 bits, in chunks of
 /// 64 KiB and more.
@@ -130,7 +131,7 @@ pub(crate) enum WalkPlan {
     CountOnly,
 }
 
-/// One TLB array.
+/// One TLB array: all that is to be known of it but what it holds, which each [instance](crate::tlb::TlbInstance) has.
 #[derive(Debug)]
 pub(crate) struct TlbPlan {
     pub(crate) shape: ArrayShape,
@@ -143,6 +144,10 @@ pub(crate) struct TlbPlan {
     pub(crate) shared_by: SharedBy,
     /// log2 page size of its entries for each class, if it has one.
     pub(crate) entry_shift: [Option<u32>; CLASSES],
+    /// How tags of each class come from addresses; alike, if it has entries for one of them only.
+    pub(crate) layouts: [TagLayout; CLASSES],
+    /// The pages of an entry have one distance to their frames, whichever they are.
+    pub(crate) keeps_distance: bool,
     pub(crate) locks: Vec<LockedEntry>,
 }
 
@@ -165,7 +170,6 @@ pub(crate) struct Route {
 pub(crate) struct RouteLevel {
     pub(crate) level: u32,
     pub(crate) arrays: Vec<usize>,
-    pub(crate) shift: u32,
 }
 
 /// One walk cache.
@@ -220,19 +224,6 @@ impl EnginePlan {
     #[inline]
     pub(crate) fn stall_units(&self, kind: usize, position: usize, streamed: bool) -> u64 {
         self.stalls[kind].get(position).map_or(0, |units| units[usize::from(streamed)])
-    }
-
-    /// Do all entries of a coalescing array that cover pages of one block have one distance to their frames?
-    pub(crate) fn blocks_keep_distance(&self, tlb: &TlbPlan) -> bool {
-        let run = self.guest_memory.run_shift(self.leaf_shift[BASE]);
-        // Where a range becomes huge, entries of its base pages stay, and have another distance than its parts.
-        let holds_parts_of_huge_pages = tlb.entry_shift[HUGE] == Some(BASE_SHIFT);
-        // Without tag `global` kernel pages may stand beside pages of the process that have the same translated bits.
-        // Masks of longer blocks have more bits than fit beside a tag.
-        (tlb.global || self.narrow)
-            && tlb.coalesce_shift <= 5
-            && self.host.is_none()
-            && run.is_none_or(|run| run >= BASE_SHIFT + tlb.coalesce_shift && !holds_parts_of_huge_pages)
     }
 
     /// Do the bytes of a chunk of this class follow each other in physical memory?

@@ -15,6 +15,7 @@ use crate::plan_check::{frames, huge_page, locks, walk_plan};
 use crate::row_groups::AlikeRule;
 use crate::set_index::SetIndex;
 use crate::stages::MAX_KEYS;
+use crate::tag_layout::TagLayout;
 use crate::{Setup, SetupError};
 
 impl EnginePlan {
@@ -40,7 +41,14 @@ impl EnginePlan {
 
         let in_parts = [base.shift() > effective[BASE], huge.shift() > effective[HUGE]];
 
-        let mut tlbs: Vec<TlbPlan> = machine.tlbs.iter().map(|tlb| TlbPlan::new(tlb, effective)).collect();
+        let leaf_table = guest_levels[leaf_at[BASE]];
+        let leaf_table_shift = leaf_table.index_low_bit + leaf_table.index_bits;
+        let chunk_shift = huge.shift().min(leaf_table_shift).min(MAX_CHUNK_SHIFT);
+        let narrow = format.address_bits() <= 32;
+        let guest_memory = PhysicalMemory::guest(&machine.page_table, setup.os.frames, setup.seed);
+        let run = if host.is_some() { Some(0) } else { guest_memory.run_shift(base.shift()) };
+        let tlb_plan = |tlb| TlbPlan::new(tlb, effective, chunk_shift, narrow, run);
+        let mut tlbs: Vec<TlbPlan> = machine.tlbs.iter().map(tlb_plan).collect();
         locks(setup, &mut tlbs)?;
         let routes = [Serves::Load, Serves::Store, Serves::Fetch]
             .map(|kind| [0, 1].map(|class| Route::new(machine, &tlbs, kind, class)));
@@ -76,10 +84,6 @@ impl EnginePlan {
         let mut walk_route = serving(Serves::Load);
         walk_route.retain(|&i| machine.caches[i].level >= machine.walker.first_cache_level);
 
-        let narrow = format.address_bits() <= 32;
-        let leaf_table = guest_levels[leaf_at[BASE]];
-        let leaf_table_shift = leaf_table.index_low_bit + leaf_table.index_bits;
-        let chunk_shift = huge.shift().min(leaf_table_shift).min(MAX_CHUNK_SHIFT);
         let walk_memory_units = to_units(machine.walk_memory_cycles());
         let topology = machine.topology;
         let threads_per_socket = (topology.threads_per_core * topology.cores_per_socket) as usize;
@@ -103,7 +107,7 @@ impl EnginePlan {
             leaf_at,
             guest_walk_caches: leaf_at.map(above),
             guest_fills,
-            guest_memory: PhysicalMemory::guest(&machine.page_table, setup.os.frames, setup.seed),
+            guest_memory,
             chunk_shift,
             huge_pages_have_parts: tlbs.iter().any(|tlb| tlb.entry_shift[HUGE] == tlb.entry_shift[BASE]),
             alike: alike(&routes, &caches, &data_route),
@@ -191,9 +195,29 @@ impl HostPlan {
 }
 
 impl TlbPlan {
-    fn new(tlb: &lookaside_machine::Tlb, effective: [u32; CLASSES]) -> Self {
+    /// `run`: log2 of the bytes that follow each other in physical memory as in virtual memory; none: all do.
+    fn new(
+        tlb: &lookaside_machine::Tlb,
+        effective: [u32; CLASSES],
+        chunk_shift: u32,
+        narrow: bool,
+        run: Option<u32>,
+    ) -> Self {
         let entry_shift =
             effective.map(|s| tlb.page_sizes.iter().map(|size| size.shift()).filter(|&shift| shift <= s).max());
+        let coalesce_shift = tlb.coalesce_pages.trailing_zeros();
+        let global = tlb.tags.contains(&Tag::Global);
+        let layout = |shift: Option<u32>| {
+            let shift = shift.or(entry_shift[BASE]).or(entry_shift[HUGE]);
+            TagLayout::new(shift.unwrap_or(BASE_SHIFT), coalesce_shift, chunk_shift, shift != entry_shift[BASE])
+        };
+        // Where a range becomes huge, entries of its base pages stay, and have another distance than its parts.
+        let holds_parts_of_huge_pages = entry_shift[HUGE] == Some(BASE_SHIFT);
+        // Without tag `global` kernel pages may stand beside pages of the process that have the same translated bits.
+        // Masks of longer blocks have more bits than fit beside a tag.
+        let blocks_keep_distance = (global || narrow)
+            && coalesce_shift <= 5
+            && run.is_none_or(|run| run >= BASE_SHIFT + coalesce_shift && !holds_parts_of_huge_pages);
         Self {
             shape: ArrayShape {
                 sets: tlb.sets() as usize,
@@ -203,11 +227,13 @@ impl TlbPlan {
             },
             index: SetIndex::new(&tlb.index, tlb.sets()),
             hw_tag: tlb.tags.contains(&Tag::HwThread),
-            global: tlb.tags.contains(&Tag::Global),
-            coalesce_shift: tlb.coalesce_pages.trailing_zeros(),
+            global,
+            coalesce_shift,
             hit_units: to_units(tlb.hit_cycles),
             shared_by: tlb.shared_by,
             entry_shift,
+            layouts: entry_shift.map(layout),
+            keeps_distance: coalesce_shift == 0 || blocks_keep_distance,
             locks: Vec::new(),
         }
     }
@@ -222,7 +248,7 @@ impl Route {
             let takes_part = |i: &usize| machine.tlbs[*i].level == level && machine.tlbs[*i].serves.contains(&kind);
             let shift = (0..tlbs.len()).filter(takes_part).filter_map(|i| tlbs[i].entry_shift[class]).max()?;
             let arrays = (0..tlbs.len()).filter(takes_part).filter(|&i| tlbs[i].entry_shift[class] == Some(shift));
-            Some(RouteLevel { level, arrays: arrays.collect(), shift })
+            Some(RouteLevel { level, arrays: arrays.collect() })
         };
         Self { levels: numbers.into_iter().filter_map(level).collect() }
     }

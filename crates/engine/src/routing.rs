@@ -1,10 +1,8 @@
 //! Which TLB, walk-cache and data-cache instances a hardware thread's accesses go through, worked out once.
 
-use crate::classes::{BASE, CLASSES, HUGE, KINDS, SIDES};
+use crate::classes::{BASE, CLASSES, KINDS, SIDES};
 use crate::plan::{EnginePlan, RouteLevel, WalkPlan};
-use crate::set_index::SetIndex;
 use crate::stages::{StageOrder, MAX_ROUTES, SAME_PAGE};
-use crate::tlb::TagLayout;
 
 /// Where a hardware thread's instance of each array and cache is, by number in the machine file; and the routes of its
 /// accesses through them.
@@ -45,10 +43,9 @@ pub(crate) struct TlbStages {
 #[derive(Debug)]
 pub(crate) struct TlbStage {
     /// By route: the arrays asked, in order.
-    pub(crate) arrays: [Vec<WayArray>; MAX_ROUTES],
-    /// The one array that all its routes ask for lists of keys, if it is one and can be: by class (both alike if only
-    /// one comes here).
-    pub(crate) only: Option<[WayArray; CLASSES]>,
+    pub(crate) arrays: [Vec<AskedArray>; MAX_ROUTES],
+    /// The one array that all its routes ask for lists of keys, if it is one and can be.
+    pub(crate) only: Option<AskedArray>,
 }
 
 impl TlbStage {
@@ -58,28 +55,13 @@ impl TlbStage {
     }
 }
 
-/// One array as a route sees it.
-#[derive(Clone, Debug)]
-pub(crate) struct WayArray {
-    /// Its number in the machine file.
+/// One array, as a hardware thread asks it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AskedArray {
+    /// Its number in the machine file, and among [`EnginePlan::tlbs`].
     pub(crate) array: usize,
     /// Its instance.
     pub(crate) slot: usize,
-    pub(crate) index: SetIndex,
-    pub(crate) layout: TagLayout,
-    /// Which of a chunk's tags it goes by: see [`crate::chunks::KnownChunk::tags`].
-    pub(crate) name: usize,
-    /// Its pages are larger than chunks, whose tags are no names for them.
-    pub(crate) is_beyond_chunks: bool,
-    /// log2 bytes of its pages.
-    pub(crate) page_shift: u32,
-    pub(crate) coalesces: bool,
-    /// Its entries are pages, without more ado.
-    pub(crate) holds_pages: bool,
-    /// The pages of an entry have one distance to their frames, whichever they are.
-    pub(crate) keeps_distance: bool,
-    pub(crate) has_locks: bool,
-    pub(crate) hit_units: u64,
 }
 
 /// The route of an access through the TLBs.
@@ -166,8 +148,8 @@ impl TlbStages {
             }
             stages.extend(of_level);
         }
-        let array = |level: &RouteLevel| {
-            level.arrays.iter().map(|&number| way_array(plan, tlbs, number, level.shift)).collect::<Vec<_>>()
+        let asked = |level: &RouteLevel| {
+            level.arrays.iter().map(|&array| AskedArray { array, slot: tlbs[array] }).collect::<Vec<_>>()
         };
         let mut routes = vec![Vec::new(); KINDS * CLASSES];
         for (number, stage) in stages.iter().enumerate() {
@@ -176,16 +158,16 @@ impl TlbStages {
         let stages: Vec<TlbStage> = stages
             .iter()
             .map(|stage| {
-                let mut arrays: [Vec<WayArray>; MAX_ROUTES] = Default::default();
-                stage.iter().for_each(|&(route, level)| arrays[route] = array(level));
-                let is_one = arrays.iter().flatten().all(|array| array.slot == arrays[stage[0].0][0].slot)
+                let mut arrays: [Vec<AskedArray>; MAX_ROUTES] = Default::default();
+                stage.iter().for_each(|&(route, level)| arrays[route] = asked(level));
+                let first = arrays[stage[0].0][0];
+                let is_only = arrays.iter().flatten().all(|&array| array == first)
                     && arrays.iter().all(|arrays| arrays.len() <= 1)
-                    && arrays.iter().flatten().all(|array| array.keeps_distance && !array.is_beyond_chunks);
-                let of_class = |class: usize| {
-                    let mut of = (class..MAX_ROUTES).step_by(CLASSES).chain(0..MAX_ROUTES);
-                    of.find_map(|route| arrays[route].first().cloned())
-                };
-                let only = of_class(BASE).zip(of_class(HUGE)).filter(|_| is_one).map(|(base, huge)| [base, huge]);
+                    && stage.iter().all(|&(route, _)| {
+                        let tlb = &plan.tlbs[first.array];
+                        tlb.keeps_distance && !tlb.layouts[kind_and_class(route).1].is_beyond_chunks
+                    });
+                let only = is_only.then_some(first);
                 TlbStage { arrays, only }
             })
             .collect();
@@ -193,36 +175,24 @@ impl TlbStages {
         let is_one = |route: usize| stages.get(usize::from(order.first[route])).is_some_and(|s| s.only.is_some());
         let first_with =
             |is_such: &dyn Fn(&TlbStage) -> bool| stages.iter().position(is_such).unwrap_or(stages.len()) as u8;
-        let has = |stage: &TlbStage, is_such: &dyn Fn(&WayArray) -> bool| stage.arrays.iter().flatten().any(is_such);
+        let coalesces = |stage: &TlbStage| {
+            let by_route = stage.arrays.iter().enumerate();
+            by_route.flat_map(|(route, arrays)| arrays.iter().map(move |asked| (route, asked))).any(|(route, asked)| {
+                let (_, class) = kind_and_class(route);
+                plan.tlbs[asked.array].layouts[class].coalesces()
+            })
+        };
+        let holds_directories = |asked: &AskedArray| plan.directories.arrays.contains(&asked.array);
         let is_changed = |stage: &TlbStage| {
-            plan.walks != WalkPlan::CountOnly && has(stage, &|array| plan.directories.arrays.contains(&array.array))
+            plan.walks != WalkPlan::CountOnly && stage.arrays.iter().flatten().any(holds_directories)
         };
         Self {
             again: std::array::from_fn(|route| if is_one(route) { SAME_PAGE } else { 0 }),
-            first_coalescing: first_with(&|stage| has(stage, &|array| array.coalesces)),
+            first_coalescing: first_with(&coalesces),
             first_in_turn: first_with(&|stage| stage.only.is_none() || is_changed(stage)),
             walks_change_stages: stages.iter().any(is_changed),
             order,
             stages,
         }
-    }
-}
-
-fn way_array(plan: &EnginePlan, tlbs: &[usize], number: usize, shift: u32) -> WayArray {
-    let tlb = &plan.tlbs[number];
-    let layout = tlb.layout(plan, shift);
-    WayArray {
-        array: number,
-        slot: tlbs[number],
-        index: tlb.index.clone(),
-        name: tlb.tag_name(),
-        is_beyond_chunks: layout.is_beyond_chunks(plan),
-        page_shift: shift,
-        layout,
-        coalesces: tlb.coalesces(shift),
-        holds_pages: tlb.coalesce_shift == 0,
-        keeps_distance: tlb.coalesce_shift == 0 || plan.blocks_keep_distance(tlb),
-        has_locks: !tlb.locks.is_empty(),
-        hit_units: tlb.hit_units,
     }
 }

@@ -9,10 +9,8 @@ use crate::lookup::{LookupCounts, LookupKeys, LookupResult, SimdLevel};
 use crate::lru::{LruSets, MAX_WAYS};
 use crate::plan::{EnginePlan, TlbPlan};
 use crate::store::KeyStore;
+use crate::tag_layout::OTHER_SIZE;
 use crate::tags::{page_in_chunk, Tags, KERNEL_ID, MAX_HOLDER, PAGE_BITS};
-
-/// The bit of a tag that tells pages of the array's other size from base pages.
-const OTHER_SIZE: u32 = 1 << (PAGE_BITS - 1);
 
 /// The bit of a tag that tells the entry of a directory from pages: none of a chunk's base pages has it, of which there
 /// are no more than `2^(21 - 12)`.
@@ -94,28 +92,17 @@ impl TlbPlan {
         if place & DIRECTORY != 0 {
             return true;
         }
-        let page_shift = self.entry_shift[if place & OTHER_SIZE == 0 { BASE } else { HUGE }].unwrap_or(BASE_SHIFT);
-        let block_shift = page_shift + self.block_shift(page_shift);
-        let first = (chunk << plan.chunk_shift) + (u64::from(place & !OTHER_SIZE) << block_shift);
-        let covers = |i: u64| {
-            let page = first + (i << page_shift);
-            mask >> i & 1 == 1 && page < end && start < page + (1 << page_shift)
-        };
-        first < end && start < first + (1 << block_shift) && (0..1 << (block_shift - page_shift)).any(covers)
+        let layout = &self.layouts[if place & OTHER_SIZE == 0 { BASE } else { HUGE }];
+        layout.overlaps((chunk << plan.chunk_shift, place & !OTHER_SIZE), mask, (start, end))
     }
 
-    /// Is the page of `2^shift` bytes at `va` locked here, the kernel's half being `global`?
+    /// Is the page of a class at `va` locked here, the kernel's half being `global`?
     #[inline]
-    pub(crate) fn is_locked(&self, process: u32, global: bool, va: u64, shift: u32) -> bool {
+    pub(crate) fn is_locked(&self, process: u32, global: bool, va: u64, class: usize) -> bool {
+        let shift = self.layouts[class].page_shift;
         self.locks.iter().any(|lock| {
             lock.va >> shift == va >> shift && lock.global == global && lock.process.is_none_or(|p| p == process)
         })
-    }
-
-    /// Number of the entry that a page of `2^shift` bytes would be in, among those of its size.
-    pub(crate) fn entry_number(&self, va: u64, shift: u32) -> u64 {
-        // Sizes are told apart by a bit that no page number has.
-        va >> (shift + self.block_shift(shift)) | u64::from(shift) << 58
     }
 
     /// May a locked page, of the largest size that the array holds, overlap these bytes?
@@ -124,40 +111,25 @@ impl TlbPlan {
         self.locks.iter().any(|lock| lock.va >> shift << shift < end && start < ((lock.va >> shift) + 1) << shift)
     }
 
-    /// log2 of the pages in an entry of this page size.
-    fn block_shift(&self, shift: u32) -> u32 {
-        if shift == BASE_SHIFT {
-            self.coalesce_shift
-        } else {
-            0
-        }
-    }
-
-    /// Does an entry of this page size stand for a block of pages?
-    pub(crate) fn coalesces(&self, shift: u32) -> bool {
-        self.block_shift(shift) > 0
-    }
-
-    /// How a page's tag comes from its address, for pages of `2^shift` bytes.
-    pub(crate) fn layout(&self, plan: &EnginePlan, shift: u32) -> TagLayout {
-        let entry_shift = shift + self.block_shift(shift);
-        let other = if self.entry_shift[BASE] == Some(shift) { 0 } else { OTHER_SIZE };
-        TagLayout {
-            set_shift: shift + self.coalesce_shift,
-            shift: entry_shift,
-            within: if entry_shift > plan.chunk_shift { 0 } else { (1 << (plan.chunk_shift - entry_shift)) - 1 },
-            other,
-            page_shift: shift,
-            block: (1 << self.block_shift(shift)) - 1,
-        }
-    }
-
-    /// What to look for: the page of `2^shift` bytes at `va`, held by `holder`.
+    /// What to look for: the page of a class at `va`, its chunk's tag being given.
     #[inline]
-    pub(crate) fn key(&self, plan: &EnginePlan, tags: &mut Tags, holder: u64, va: u64, shift: u32) -> TlbKey {
-        let layout = self.layout(plan, shift);
-        let chunk = tags.of_chunk(holder, layout.chunk(plan, va));
+    pub(crate) fn key(&self, chunk: u32, va: u64, class: usize) -> TlbKey {
+        let layout = &self.layouts[class];
         TlbKey { set: self.index.set_of(va >> layout.set_shift), tag: layout.tag(chunk, va), bit: layout.bit(va) }
+    }
+
+    /// The same, where nothing is known of the page: its space's id is given, the kernel's half being `global`.
+    pub(crate) fn key_held_by(
+        &self,
+        plan: &EnginePlan,
+        tags: &mut Tags,
+        (global, id, hw): (bool, u64, usize),
+        va: u64,
+        class: usize,
+    ) -> TlbKey {
+        let holder = self.holder(plan, held_under(self, global, id), hw);
+        let chunk = tags.of_chunk(holder, self.layouts[class].chunk(va));
+        self.key(chunk, va, class)
     }
 
     /// What to look for: the entry that points to the leaf table of `va`, held by `holder`. Its set is that of a page
@@ -179,50 +151,6 @@ pub(crate) fn held_under(tlb: &TlbPlan, global: bool, id: u64) -> u64 {
     }
 }
 
-/// How the tag of a page comes from its address.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TagLayout {
-    /// Shift that gives the number which the set index is applied to.
-    pub(crate) set_shift: u32,
-    shift: u32,
-    /// Bits of the entry's number within its chunk.
-    within: u32,
-    other: u32,
-    page_shift: u32,
-    /// Pages of a block less one.
-    block: u64,
-}
-
-impl TagLayout {
-    /// The chunk that the page is named by: that of its first byte.
-    pub(crate) fn chunk(&self, plan: &EnginePlan, va: u64) -> u64 {
-        va >> self.shift << self.shift >> plan.chunk_shift
-    }
-
-    /// Those of the 64 pages around a page that are in its block.
-    #[inline(always)]
-    pub(crate) fn in_block(&self, pages: u64, va: u64) -> u64 {
-        pages >> (va >> self.page_shift & !self.block & 63) & (u64::MAX >> (63 - self.block))
-    }
-
-    /// A page larger than a chunk is named by its first.
-    pub(crate) fn is_beyond_chunks(&self, plan: &EnginePlan) -> bool {
-        self.shift > plan.chunk_shift
-    }
-
-    /// The page's tag, its chunk's being given.
-    #[inline(always)]
-    pub(crate) fn tag(&self, chunk: u32, va: u64) -> u32 {
-        chunk | self.other | (va >> self.shift) as u32 & self.within
-    }
-
-    /// The page's bit in its block.
-    #[inline(always)]
-    pub(crate) fn bit(&self, va: u64) -> u64 {
-        1 << (va >> self.page_shift & self.block)
-    }
-}
-
 impl TlbInstance {
     /// An empty instance of the array of this number.
     pub(crate) fn new(plan: &EnginePlan, number: usize, rng: SplitMix64) -> Self {
@@ -230,7 +158,7 @@ impl TlbInstance {
         let shape = tlb.shape;
         let entries = if tlb.coalesce_shift == 0 {
             TlbEntries::Pages(KeyStore::new(shape, 32, rng))
-        } else if shape.replacement == Replacement::Lru && shape.ways <= MAX_WAYS && plan.blocks_keep_distance(tlb) {
+        } else if shape.replacement == Replacement::Lru && shape.ways <= MAX_WAYS && tlb.keeps_distance {
             TlbEntries::Blocks(LruSets::new(shape.sets, shape.ways, true))
         } else {
             TlbEntries::Scattered(Assoc::new(shape, rng), vec![(0, 0); shape.sets * shape.ways])

@@ -11,11 +11,12 @@ use crate::context::{AccessContext, KERNEL};
 use crate::engine::Engine;
 use crate::key_names::name_items;
 use crate::lookup::{LookupCounts, LookupKeys};
-use crate::plan::EnginePlan;
-use crate::routing::{kind_and_class, WayArray};
+use crate::plan::{EnginePlan, TlbPlan};
+use crate::routing::{kind_and_class, AskedArray};
 use crate::space::{physical, AddressSpace};
 use crate::stages::{MAX_ITEMS, SAME_PAGE};
-use crate::tlb::{held_under, TlbInstance, TlbKey};
+use crate::tag_layout::TagLayout;
+use crate::tlb::{TlbInstance, TlbKey};
 use crate::window::LeavingPage;
 
 /// Fewer items are asked for in turn: to make lists of them takes longer.
@@ -73,15 +74,15 @@ impl Engine {
     /// Asks a stage of one array for the items that come to it, and sends those on that it had not.
     fn ask_level(&mut self, batch: &mut Batch, number: u8, block: &Block, context: &AccessContext) {
         let tlb = &context.routing.tlb;
-        let Some(arrays) = &tlb.stages[usize::from(number)].only else { return };
+        let Some(asked) = tlb.stages[usize::from(number)].only else { return };
         let mut n = tlb.order.items_at(batch.simd, number, &batch.next[..batch.len], &mut batch.lists.items);
         if n == 0 && batch.leaves.is_empty() {
             return;
         }
-        if batch.has_locks() && arrays[BASE].has_locks {
-            n = self.drop_locked(batch, n, arrays, block, context);
+        if batch.has_locks() && !context.plan.tlbs[asked.array].locks.is_empty() {
+            n = self.drop_locked(batch, n, asked, block, context);
         }
-        let missed = self.ask_one_array(batch, n, arrays, context);
+        let missed = self.ask_one_array(batch, n, asked, context);
         let lists = &batch.lists;
         let which = (&lists.items, &lists.missed[..missed]);
         let routes = (&batch.route, batch.only_route());
@@ -94,16 +95,15 @@ impl Engine {
         &mut self,
         batch: &mut Batch,
         n: usize,
-        arrays: &[WayArray; CLASSES],
+        asked: AskedArray,
         block: &Block,
         context: &AccessContext,
     ) -> usize {
         let mut left = 0;
         for k in 0..n {
             let item = usize::from(batch.lists.items[k]);
-            let (_, class) = kind_and_class(usize::from(batch.route[item]));
-            if self.is_locked(batch, item, &arrays[class], context) {
-                self.count_locked(batch, item, &arrays[class], block, context);
+            if self.is_locked(batch, item, asked, context) {
+                self.count_locked(batch, item, asked, block, context);
             } else {
                 batch.lists.items[left] = item as u16;
                 left += 1;
@@ -113,10 +113,10 @@ impl Engine {
     }
 
     /// Is an item's page locked in an array?
-    fn is_locked(&self, batch: &Batch, item: usize, array: &WayArray, context: &AccessContext) -> bool {
+    fn is_locked(&self, batch: &Batch, item: usize, asked: AskedArray, context: &AccessContext) -> bool {
         let is_kernels = self.chunks.at(batch.at[item] as usize).owner as usize == KERNEL;
-        let tlb = &context.plan.tlbs[array.array];
-        tlb.is_locked(context.process, is_kernels, batch.addr[item], array.page_shift)
+        let (_, class) = kind_and_class(usize::from(batch.route[item]));
+        context.plan.tlbs[asked.array].is_locked(context.process, is_kernels, batch.addr[item], class)
     }
 
     /// Counts an item that is locked in an array, with all its accesses if that is of the first level.
@@ -124,36 +124,32 @@ impl Engine {
         &mut self,
         batch: &mut Batch,
         item: usize,
-        array: &WayArray,
+        asked: AskedArray,
         block: &Block,
         context: &AccessContext,
     ) {
         let is_first = context.routing.tlb.order.first[usize::from(batch.route[item])] == batch.next[item];
         let more = if is_first { batch.count_of(item) - 1 + batch.repeats_of(item, block) } else { 0 };
-        self.counts.tlbs[array.array].locked_hits += 1 + more;
+        self.counts.tlbs[asked.array].locked_hits += 1 + more;
         batch.seen.locked[item] = batch.seen.is_any();
     }
 
     /// Asks one array for the first `n` listed items: how many it had not.
-    fn ask_one_array(
-        &mut self,
-        batch: &mut Batch,
-        n: usize,
-        arrays: &[WayArray; CLASSES],
-        context: &AccessContext,
-    ) -> usize {
-        if arrays[BASE].name != context.plan.usual_name {
-            self.take_tags(batch, arrays[BASE].name);
+    fn ask_one_array(&mut self, batch: &mut Batch, n: usize, asked: AskedArray, context: &AccessContext) -> usize {
+        let plan = &context.plan.tlbs[asked.array];
+        let name = plan.tag_name();
+        if name != context.plan.usual_name {
+            self.take_tags(batch, name);
         }
-        name_items(batch, n, arrays);
-        if arrays[BASE].name != context.plan.usual_name {
+        name_items(batch, n, plan);
+        if name != context.plan.usual_name {
             self.take_tags(batch, context.plan.usual_name);
         }
-        if !arrays[BASE].holds_pages {
-            cover(batch, n, arrays);
+        if plan.coalesce_shift > 0 {
+            cover(batch, n, plan);
         }
         let KeyLists { items, sets, words, seconds, bits, missed } = &mut batch.lists;
-        let tlb = &mut self.hardware.tlbs[arrays[BASE].slot];
+        let tlb = &mut self.hardware.tlbs[asked.slot];
         let mut lookups = LookupCounts::default();
         let mut ask = |tlb: &mut TlbInstance, its: Range<usize>| {
             let keys =
@@ -163,14 +159,14 @@ impl Engine {
             missed[first..lookups.missed].iter_mut().for_each(|position| *position += its.start as u16);
         };
         let mut from = 0;
-        for left in batch.leaves.iter().filter(|left| left.slot == Some(arrays[BASE].slot)) {
+        for left in batch.leaves.iter().filter(|left| left.slot == Some(asked.slot)) {
             let to = from + items[from..n].partition_point(|&item| item < left.item);
             ask(tlb, from..to);
             left.move_entry_in(tlb);
             from = to;
         }
         ask(tlb, from..n);
-        let counts = &mut self.counts.tlbs[arrays[BASE].array];
+        let counts = &mut self.counts.tlbs[asked.array];
         counts.fills += (lookups.missed - lookups.merged) as u64;
         counts.evictions += lookups.evicted as u64;
         lookups.missed
@@ -200,7 +196,7 @@ impl Engine {
             while batch.next[item] < end {
                 let number = batch.next[item];
                 let arrays = &tlb.stages[usize::from(number)].arrays[route];
-                if self.ask_arrays(batch, item, arrays, block, context).is_some() {
+                if self.ask_arrays(batch, item, arrays, block, context) {
                     break;
                 }
                 tlb.order.advance_one(number, route, &mut batch.next[item], &mut batch.tally.tlb);
@@ -219,35 +215,36 @@ impl Engine {
         rest.for_each(|left| left.move_entry(&mut self.hardware));
     }
 
-    /// Asks the arrays of a level for an item: the one that has it.
-    fn ask_arrays<'a>(
+    /// Asks the arrays of a level for an item: has one of them it?
+    fn ask_arrays(
         &mut self,
         batch: &mut Batch,
         item: usize,
-        arrays: &'a [WayArray],
+        arrays: &[AskedArray],
         block: &Block,
         context: &AccessContext,
-    ) -> Option<&'a WayArray> {
-        for array in arrays {
-            let locked = batch.has_locks() && array.has_locks && self.is_locked(batch, item, array, context);
+    ) -> bool {
+        for &asked in arrays {
+            let tlb = &context.plan.tlbs[asked.array];
+            let locked = batch.has_locks() && !tlb.locks.is_empty() && self.is_locked(batch, item, asked, context);
             if locked {
-                self.count_locked(batch, item, array, block, context);
+                self.count_locked(batch, item, asked, block, context);
             }
-            let key = self.key(batch, item, array, context);
-            if locked || self.hardware.tlbs[array.slot].access(&key) {
+            let key = self.key(batch, item, asked.array, context);
+            if locked || self.hardware.tlbs[asked.slot].access(&key) {
                 let number = batch.next[item];
-                self.count_held(batch, item, number, arrays.len(), array, block, context);
+                self.count_held(batch, item, number, arrays.len(), asked.array, block, context);
                 if arrays.len() > 1 {
                     let (kind, class) = kind_and_class(usize::from(batch.route[item]));
-                    self.counts.tlbs[array.array].hits[kind][class] += 1;
+                    self.counts.tlbs[asked.array].hits[kind][class] += 1;
                     if context.routing.tlb.order.first[usize::from(batch.route[item])] != number {
-                        batch.tally.hit_units = batch.tally.hit_units.saturating_add(array.hit_units);
+                        batch.tally.hit_units = batch.tally.hit_units.saturating_add(tlb.hit_units);
                     }
                 }
-                return Some(array);
+                return true;
             }
         }
-        None
+        false
     }
 
     /// Fills one of the arrays of a level with an item's page, which none of them has.
@@ -256,28 +253,29 @@ impl Engine {
         batch: &mut Batch,
         item: usize,
         number: u8,
-        arrays: &[WayArray],
+        arrays: &[AskedArray],
         block: &Block,
         context: &AccessContext,
     ) {
-        let mut array = &arrays[0];
+        let mut asked = arrays[0];
         if arrays.len() > 1 {
-            let rotation = &mut self.hardware.tlbs[array.slot].rotation;
-            array = &arrays[(*rotation % arrays.len() as u64) as usize];
+            let rotation = &mut self.hardware.tlbs[asked.slot].rotation;
+            asked = arrays[(*rotation % arrays.len() as u64) as usize];
             *rotation += 1;
         }
-        let key = self.key(batch, item, array, context);
+        let tlb = &context.plan.tlbs[asked.array];
+        let key = self.key(batch, item, asked.array, context);
         let (_, class) = kind_and_class(usize::from(batch.route[item]));
         let (va, marks) = (batch.addr[item], batch.marks[item]);
-        let (mask, distance) = if array.coalesces && !array.keeps_distance {
+        let (mask, distance) = if tlb.layouts[class].coalesces() && !tlb.keeps_distance {
             let space = &self.spaces[self.chunks.at(batch.at[item] as usize).owner as usize];
-            joined_pages(&context.plan, space, marks, va, class, array)
+            joined_pages(&context.plan, space, marks, va, class, &tlb.layouts[class])
         } else {
-            (covered(array, class, marks, va), 0)
+            (covered(tlb, class, marks, va), 0)
         };
-        let filled = self.hardware.tlbs[array.slot].fill(&key, mask, distance);
-        self.counts.tlbs[array.array].add_fill(filled);
-        self.count_held(batch, item, number, arrays.len(), array, block, context);
+        let filled = self.hardware.tlbs[asked.slot].fill(&key, mask, distance);
+        self.counts.tlbs[asked.array].add_fill(filled);
+        self.count_held(batch, item, number, arrays.len(), asked.array, block, context);
     }
 
     /// Notes the array that has an item's page now, and counts there, if several arrays are asked first, the item's
@@ -289,17 +287,17 @@ impl Engine {
         item: usize,
         number: u8,
         arrays: usize,
-        array: &WayArray,
+        array: usize,
         block: &Block,
         context: &AccessContext,
     ) {
         let route = usize::from(batch.route[item]);
         if batch.next[item] == number {
-            batch.array[item] = array.array as u32;
+            batch.array[item] = array as u32;
         }
         if arrays > 1 && context.routing.tlb.order.first[route] == number {
             let (more, repeats) = (batch.count_of(item) - 1, batch.repeats_of(item, block));
-            let counts = &mut self.counts.tlbs[array.array];
+            let counts = &mut self.counts.tlbs[array];
             let (kind, class) = kind_and_class(route);
             counts.hits[kind][class] += more + repeats;
             counts.repeat_lookups += repeats;
@@ -307,21 +305,15 @@ impl Engine {
     }
 
     /// What to look for in an array.
-    fn key(&mut self, batch: &Batch, item: usize, array: &WayArray, context: &AccessContext) -> TlbKey {
-        let va = batch.addr[item];
-        let chunk = if array.is_beyond_chunks {
-            let (plan, tlb) = (&*context.plan, &context.plan.tlbs[array.array]);
-            let is_kernels = self.chunks.at(batch.at[item] as usize).owner as usize == KERNEL;
-            let holder = tlb.holder(plan, held_under(tlb, is_kernels, context.id), context.hw);
-            self.hardware.tags.of_chunk(holder, array.layout.chunk(plan, va))
-        } else {
-            self.chunks.at(batch.at[item] as usize).tags[array.name]
-        };
-        TlbKey {
-            set: array.index.set_of(va >> array.layout.set_shift),
-            tag: array.layout.tag(chunk, va),
-            bit: array.layout.bit(va),
+    fn key(&mut self, batch: &Batch, item: usize, array: usize, context: &AccessContext) -> TlbKey {
+        let (va, plan) = (batch.addr[item], &*context.plan);
+        let (_, class) = kind_and_class(usize::from(batch.route[item]));
+        let (tlb, chunk) = (&plan.tlbs[array], self.chunks.at(batch.at[item] as usize));
+        if tlb.layouts[class].is_beyond_chunks {
+            let held_by = (chunk.owner as usize == KERNEL, context.id, context.hw);
+            return tlb.key_held_by(plan, &mut self.hardware.tags, held_by, va, class);
         }
+        tlb.key(chunk.tags[tlb.tag_name()], va, class)
     }
 
     /// The items' tags by one of their chunks' names.
@@ -357,15 +349,15 @@ fn joined_pages(
     marks: u64,
     va: u64,
     class: usize,
-    array: &WayArray,
+    layout: &TagLayout,
 ) -> (u64, u64) {
     let distance = |va: u64| (physical(plan, space, va, class) >> BASE_SHIFT).wrapping_sub(va >> BASE_SHIFT);
-    let (own_bit, own) = (array.layout.bit(va), distance(va));
+    let (own_bit, own) = (layout.bit(va), distance(va));
     if class != BASE {
         return (own_bit, own);
     }
     let first = (va >> BASE_SHIFT) - u64::from(own_bit.trailing_zeros());
-    let mut rest = array.layout.in_block(marks, va);
+    let mut rest = layout.in_block(marks, va);
     let mut mask = own_bit;
     while rest != 0 {
         let i = rest.trailing_zeros();
@@ -376,22 +368,23 @@ fn joined_pages(
 }
 
 /// The pages that entries of the first `n` listed items would cover, and the items' own.
-fn cover(batch: &mut Batch, n: usize, arrays: &[WayArray; CLASSES]) {
+fn cover(batch: &mut Batch, n: usize, tlb: &TlbPlan) {
     for k in 0..n {
         let item = usize::from(batch.lists.items[k]) % MAX_ITEMS;
         let class = usize::from(batch.route[item]) % CLASSES;
         let va = batch.addr[item];
-        batch.lists.bits[k] = arrays[class].layout.bit(va) as u32;
-        batch.lists.seconds[k] = covered(&arrays[class], class, batch.marks[item], va) as u32;
+        batch.lists.bits[k] = tlb.layouts[class].bit(va) as u32;
+        batch.lists.seconds[k] = covered(tlb, class, batch.marks[item], va) as u32;
     }
 }
 
 /// The pages that a new entry covers.
 #[inline(always)]
-fn covered(array: &WayArray, class: usize, marks: u64, va: u64) -> u64 {
-    if array.coalesces && class == BASE {
-        array.layout.in_block(marks, va)
+fn covered(tlb: &TlbPlan, class: usize, marks: u64, va: u64) -> u64 {
+    let layout = &tlb.layouts[class];
+    if layout.coalesces() && class == BASE {
+        layout.in_block(marks, va)
     } else {
-        array.layout.bit(va)
+        layout.bit(va)
     }
 }

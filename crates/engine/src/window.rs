@@ -106,8 +106,8 @@ pub(crate) fn first_entry(
     let level = plan.routes[kind][class].levels.first()?;
     let [array] = level.arrays[..] else { return None };
     let (tlb, is_global) = (&plan.tlbs[array], page.owner == KERNEL);
-    let is_locked = tlb.is_locked(context.process, is_global, page.va, level.shift);
-    let number = tlb.entry_number(page.va, level.shift) << 1 | u64::from(is_global);
+    let is_locked = tlb.is_locked(context.process, is_global, page.va, class);
+    let number = tlb.layouts[class].entry_number(page.va) << 1 | u64::from(is_global);
     Some(FirstLevelEntry { array, number: (!is_locked).then_some(number) })
 }
 
