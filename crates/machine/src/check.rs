@@ -1,6 +1,7 @@
 //! Can this machine be? The first thing that cannot is named with its key and the reason.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use crate::check_cache_order::check_order;
 use crate::check_timing::check_timing;
@@ -42,6 +43,9 @@ const PHYSICAL_BITS: u32 = 46;
 /// log2 of the largest memory of a guest: half of that.
 const MOST_MEMORY_BITS: u32 = PHYSICAL_BITS - 1;
 
+/// Bytes a second that a memory may transfer: a megabyte to a petabyte. So a line takes cycles that can be counted.
+const BANDWIDTHS: RangeInclusive<f64> = 1e6..=1e15;
+
 /// Checks everything that the types do not already say.
 pub(crate) fn check(machine: &Machine) -> CheckResult {
     name("name", &machine.name)?;
@@ -73,6 +77,7 @@ pub(crate) fn check(machine: &Machine) -> CheckResult {
     }
 
     cost("memory.cycles", machine.memory.cycles)?;
+    bandwidth(machine)?;
     if let Some(stream) = &machine.stream {
         cost("stream.cache_cycles", stream.cache_cycles)?;
         cost("stream.memory_cycles", stream.memory_cycles)?;
@@ -438,6 +443,15 @@ fn cost(at: &str, cycles: f64) -> CheckResult {
         return Ok(());
     }
     fault(at, format!("{cycles} is not possible; a number from 0 to {MAX_COST_CYCLES:e}"))
+}
+
+fn bandwidth(machine: &Machine) -> CheckResult {
+    match machine.memory.bytes_per_second {
+        Some(rate) if !BANDWIDTHS.contains(&rate) => {
+            fault("memory.bytes_per_second", format!("{rate} is not possible; a number from 1e6 to 1e15"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn no_repeats<T: PartialEq>(items: &[T], at: &str) -> CheckResult {

@@ -67,6 +67,14 @@ impl Machine {
     pub fn walk_memory_cycles(&self) -> f64 {
         self.walker.memory_cycles.unwrap_or(self.memory.cycles)
     }
+
+    /// Cycles that memory takes to transfer a line of the last data cache; 0 where its bandwidth is not limited.
+    pub fn memory_line_cycles(&self) -> f64 {
+        let Some(bytes_per_second) = self.memory.bytes_per_second else { return 0.0 };
+        let last = self.caches.iter().max_by_key(|cache| cache.level);
+        let line_bytes = last.map_or_else(crate::defaults::line_bytes, |cache| cache.line_bytes);
+        f64::from(line_bytes) * self.clock_mhz * 1e6 / bytes_per_second
+    }
 }
 
 /// Counts of the hardware's parts; each at least 1.
@@ -316,6 +324,10 @@ fn lru() -> Replacement {
 pub struct Memory {
     /// Load-to-use cycles of a reference that misses every cache.
     pub cycles: f64,
+    /// Bytes a second that it transfers, for all who share it together. Absent = not limited; see
+    /// [`Machine::memory_line_cycles`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_second: Option<f64>,
 }
 
 /// Ascending walks over data, line by line, as far as prefetchers hide their latency.

@@ -32,7 +32,7 @@ fn keys_and_types() {
         ("[memory]", "cycles = 200.0", "", "memory.cycles: is missing"),
         ("[topology]", "sockets = 1", "sokets = 1", "topology.sokets: unknown key; known keys: sockets, cores_per_socket, threads_per_core"),
         ("\"stlb\"", "hit_cycles", "latency", "tlb[1].latency: unknown key; known keys: name, level, serves, page_sizes, entries, ways, index, replacement, tags, lockable_entries, coalesce_pages, directory_entries, hit_cycles, shared_by"),
-        ("[memory]", "cycles", "ns", "memory.ns: unknown key; known keys: cycles"),
+        ("[memory]", "cycles", "ns", "memory.ns: unknown key; known keys: cycles or bytes_per_second"),
         ("\"l1\"", "entries = 64", "entries = \"64\"", "tlb[0].entries: expected a whole number, not negative, found string \"64\""),
         ("\"l1\"", "entries = 64", "entries = -1", "tlb[0].entries: expected a whole number, not negative, found integer -1"),
         ("\"l1\"", "entries = 64", "entries = 6.4", "tlb[0].entries: expected a whole number, not negative, found floating point 6.4"),
@@ -314,6 +314,12 @@ fn walk_caches_caches_walker_and_costs() {
             "walker.memory_cycles: -1 is not possible; a number from 0 to 1e9",
         ),
         ("[memory]", "cycles = 200.0", "cycles = -1.0", "memory.cycles: -1 is not possible; a number from 0 to 1e9"),
+        (
+            "[memory]",
+            "cycles = 200.0",
+            "cycles = 200.0\nbytes_per_second = 0.0",
+            "memory.bytes_per_second: 0 is not possible; a number from 1e6 to 1e15",
+        ),
         (
             "[memory]",
             "cycles = 200.0",

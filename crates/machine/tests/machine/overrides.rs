@@ -51,7 +51,7 @@ fn overrides() {
         (&["memory..cycles=3"], "--set memory..cycles=3: has an empty key"),
         (&["clock_mhz.x=3"], "--set clock_mhz.x=3: clock_mhz has no keys inside"),
         (&["tlb.stlb.wais=12"], "m --set tlb.stlb.wais=12: tlb[1].wais: unknown key; known keys: name, level, serves, page_sizes, entries, ways, index, replacement, tags, lockable_entries, coalesce_pages, directory_entries, hit_cycles, shared_by"),
-        (&["memory.ns=12"], "m --set memory.ns=12: memory.ns: unknown key; known keys: cycles"),
+        (&["memory.ns=12"], "m --set memory.ns=12: memory.ns: unknown key; known keys: cycles or bytes_per_second"),
         (&["momory.cycles=1"], "m --set momory.cycles=1: momory: unknown key; known keys: name, description, sources, clock_mhz, topology, page_table, walker, tlb, walk_cache, cache, memory, stream, context_switch, disturbance, timing, origins, not_determined"),
         (&["memory.cycles=fast"], "m --set memory.cycles=fast: memory.cycles: expected a number, found string \"fast\""),
         (&["tlb.stlb.ways=12"], "m --set tlb.stlb.ways=12: tlb[1].ways: 12 does not divide entries 2048; only ways was set: set tlb.stlb.entries as well"),

@@ -217,7 +217,7 @@ pub fn machine() -> impl Strategy<Value = Machine> {
                 tlbs,
                 walk_caches,
                 caches,
-                memory: Memory { cycles: costs.2 },
+                memory: Memory { cycles: costs.2, bytes_per_second: (pick % 4 == 0).then_some(costs.3.max(1e6)) },
                 stream: (pick % 3 == 0).then_some(Stream {
                     cache_cycles: costs.3,
                     memory_cycles: costs.1,

@@ -39,7 +39,7 @@ fn machine(arrays: &[Array]) -> Machine {
         tlbs: arrays.iter().enumerate().map(tlb).collect(),
         walk_caches: Vec::new(),
         caches: Vec::new(),
-        memory: Memory { cycles: 100.0 },
+        memory: Memory { cycles: 100.0, bytes_per_second: None },
         context_switch: Default::default(),
         stream: None,
         disturbances: Vec::new(),

@@ -8,8 +8,9 @@ use super::toml_words::{word, words};
 
 /// A label and a line of each.
 pub fn facts(machine: &Machine) -> Vec<Fact> {
-    let memory =
-        format!("{} cycles ({})", machine.memory.cycles, num::seconds(machine.memory.cycles / machine.clock_mhz / 1e6));
+    let seconds = num::seconds(machine.memory.cycles / machine.clock_mhz / 1e6);
+    let bandwidth = machine.memory.bytes_per_second.map_or(String::new(), |rate| format!(", {} GB/s", rate / 1e9));
+    let memory = format!("{} cycles ({seconds}){bandwidth}", machine.memory.cycles);
     let host = machine.page_table.host.is_some().then_some("page_table.host");
     let facts = [
         ("cores", Some(cores(machine)), "clock_mhz"),

@@ -84,7 +84,7 @@ pub fn machine() -> Machine {
             cache("l2", 2, 2 << 20, 16, 15.0),
             cache("l3", 3, 30 << 20, 12, 70.0),
         ],
-        memory: Memory { cycles: 330.0 },
+        memory: Memory { cycles: 330.0, bytes_per_second: None },
         stream: None,
         context_switch: ContextSwitch::default(),
         disturbances: Vec::new(),

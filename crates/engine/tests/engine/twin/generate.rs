@@ -139,7 +139,7 @@ fn machine(c: &mut Choices) -> Machine {
         walker,
         tlbs,
         walk_caches,
-        memory: Memory { cycles: 200.0 + c.cycles() },
+        memory: Memory { cycles: 200.0 + c.cycles(), bytes_per_second: None },
         stream: c.yes().then(|| Stream {
             cache_cycles: 4.0 * c.cycles(),
             memory_cycles: 20.0 * c.cycles(),
