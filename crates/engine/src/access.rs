@@ -286,6 +286,7 @@ impl Engine {
             let (locked, streamed) = (batch.seen.locked[item], batch.seen.streamed[item]);
             let mut result = AccessResult {
                 locked,
+                is_from_memory: position == Some(plan.data_route[kind].len()),
                 data_server: position.and_then(|position| plan.data_route[kind].get(position).copied()),
                 streamed,
                 stall_cycles: position.map_or(0.0, |at| to_cycles(plan.stall_units(kind, at, streamed).into())),
@@ -300,6 +301,7 @@ impl Engine {
                 let cost = &batch.walks.costs[walk];
                 walk += 1;
                 result.cycles = to_cycles(cost.units.into());
+                result.memory_references = cost.references_memory;
                 if batch.seen.part == SeenPart::All {
                     let its = references..references + cost.references as usize;
                     references = its.end;

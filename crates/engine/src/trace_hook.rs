@@ -13,10 +13,14 @@ pub struct AccessResult {
     pub locked: bool,
     /// References of its walk, in order.
     pub references: Vec<Reference>,
+    /// How many of its walk's references memory served.
+    pub memory_references: u64,
     /// Translation cycles: the hit's or the walk's.
     pub cycles: f64,
     /// Number of the data cache that served the access itself; `None` = memory, or no data caches.
     pub data_server: Option<usize>,
+    /// Memory served the access itself, after data caches.
+    pub is_from_memory: bool,
     /// The access goes on with an ascending walk (`SEMANTICS.md` §7).
     pub streamed: bool,
     /// Cycles that it waited for its line beyond a hit in the first cache asked.

@@ -44,7 +44,7 @@ mod visit_window;
 
 pub use attribution::{attribute, SiteCounts};
 pub use code_place::CodePlace;
-pub use core_model::{AddressFlow, CoreParameters, FlowRegister, TimedAccess, TimedCore};
+pub use core_model::{AddressFlow, CoreParameters, FlowRegister, MemoryTimes, TimedAccess, TimedCore};
 pub use faults::{FaultBill, FaultCosts};
 pub use native_clock::{NativeClock, SampledPlace};
 pub use replay_round::{ReplayRound, ReplayTimes};

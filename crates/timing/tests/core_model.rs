@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use lookaside_timing::{AddressFlow, CoreParameters, FlowRegister, TimedAccess, TimedCore};
+use lookaside_timing::{AddressFlow, CoreParameters, FlowRegister, MemoryTimes, TimedAccess, TimedCore};
 use proptest::prelude::*;
 
 /// What goes into the core.
@@ -20,22 +20,66 @@ struct Pool {
 }
 
 impl Pool {
-    /// The first cycle from `from` on at which one is free for so many cycles, plus these.
-    fn take(&mut self, from: usize, cycles: usize) -> usize {
+    /// The first cycle from `from` on at which one is free until it is given back, and when that is. `end`: when it is, if
+    /// taken at a cycle.
+    fn take(&mut self, from: usize, end: impl Fn(usize) -> usize) -> (usize, usize) {
+        if end(from) == from {
+            return (from, from);
+        }
         let mut start = from;
         loop {
-            self.taken.resize(self.taken.len().max(start + cycles), 0);
-            if self.taken[start..start + cycles].iter().all(|taken| *taken < self.count) {
-                self.taken[start..start + cycles].iter_mut().for_each(|taken| *taken += 1);
-                return start + cycles;
+            let cycles = start..end(start);
+            self.taken.resize(self.taken.len().max(cycles.end), 0);
+            if self.taken[cycles.clone()].iter().all(|taken| *taken < self.count) {
+                self.taken[cycles.clone()].iter_mut().for_each(|taken| *taken += 1);
+                return (cycles.start, cycles.end);
             }
             start += 1;
         }
     }
 }
 
+/// Whether each cycle is one in which memory transfers a line, and the cycles of a line.
+#[derive(Clone)]
+struct Channel {
+    line: usize,
+    taken: Vec<bool>,
+}
+
+impl Channel {
+    /// Takes the first cycles from `asked` on that nobody has: when the line is there.
+    fn bring(&mut self, asked: usize, latency: usize) -> usize {
+        let mut at = asked;
+        for _ in 0..self.line {
+            self.taken.resize(self.taken.len().max(at + 1), false);
+            while self.taken.get(at) == Some(&true) {
+                at += 1;
+            }
+            self.taken.resize(self.taken.len().max(at + 1), false);
+            self.taken[at] = true;
+            at += 1;
+        }
+        if latency > self.line {
+            at - self.line + latency
+        } else {
+            at
+        }
+    }
+}
+
+/// When a walk ends, its references one after another.
+fn walk_end(access: &TimedAccess, memory: MemoryTimes, channel: &mut Channel, start: usize) -> usize {
+    let references = access.walk_memory_references as usize;
+    let latency = memory.walk_reference_cycles as usize;
+    let mut at = start + access.translation_cycles as usize - references * latency;
+    for _ in 0..references {
+        at = channel.bring(at, latency);
+    }
+    at
+}
+
 /// The cycles after each item.
-fn twin(core: CoreParameters, items: &[Item]) -> Vec<f64> {
+fn twin(core: CoreParameters, memory: MemoryTimes, items: &[Item]) -> Vec<f64> {
     // Every instruction: which item it is, if it is one.
     let mut instructions: Vec<Option<usize>> = Vec::new();
     for (number, item) in items.iter().enumerate() {
@@ -46,6 +90,7 @@ fn twin(core: CoreParameters, items: &[Item]) -> Vec<f64> {
     }
     let mut walkers = Pool { count: core.walkers, taken: Vec::new() };
     let mut buffers = Pool { count: core.miss_buffers, taken: Vec::new() };
+    let mut channel = Channel { line: memory.line_cycles as usize, taken: Vec::new() };
     let (mut pages, mut lines) = (HashMap::<u64, usize>::new(), HashMap::<u64, usize>::new());
     let mut registers: Vec<(FlowRegister, usize)> = Vec::new();
     // The cycle in which each instruction retires, and each store leaves.
@@ -93,15 +138,24 @@ fn twin(core: CoreParameters, items: &[Item]) -> Vec<f64> {
         let (page, line) = (access.address / 4096, access.address / 64);
         let translation = access.translation_cycles as usize;
         let translated = if access.walks {
-            let translated = if translation > 0 { walkers.take(begun, translation) } else { begun };
+            let (start, translated) =
+                walkers.take(begun, |start| walk_end(&access, memory, &mut channel.clone(), start));
+            walk_end(&access, memory, &mut channel, start);
             let known = pages.entry(page).or_default();
             *known = translated.max(*known);
             translated
         } else {
             begun.max(pages.get(&page).copied().unwrap_or(0)) + translation
         };
-        let there = if access.data_cycles > 0.0 {
-            let there = buffers.take(translated, access.data_cycles as usize);
+        let data = access.data_cycles as usize;
+        let there = if access.is_from_memory || data > 0 {
+            let (start, there) = buffers.take(translated, |start| match access.is_from_memory {
+                true => channel.clone().bring(start, data),
+                false => start + data,
+            });
+            if access.is_from_memory {
+                channel.bring(start, data);
+            }
             let known = lines.entry(line).or_default();
             *known = there.max(*known);
             there
@@ -124,8 +178,8 @@ fn twin(core: CoreParameters, items: &[Item]) -> Vec<f64> {
     found
 }
 
-fn fast(core: CoreParameters, items: &[Item]) -> Vec<f64> {
-    let mut core = TimedCore::new(core);
+fn fast(core: CoreParameters, memory: MemoryTimes, items: &[Item]) -> Vec<f64> {
+    let mut core = TimedCore::new(core, memory);
     let cycles = items.iter().map(|item| {
         match item {
             Item::Access(access) => core.access(access),
@@ -142,6 +196,14 @@ fn cores() -> impl Strategy<Value = CoreParameters> {
     })
 }
 
+/// Of a walk's reference that memory serves.
+const REFERENCE_CYCLES: f64 = 20.0;
+
+fn memories() -> impl Strategy<Value = MemoryTimes> {
+    let line = prop_oneof![Just(0u32), 1..30u32];
+    line.prop_map(|line| MemoryTimes { walk_reference_cycles: REFERENCE_CYCLES, line_cycles: line.into() })
+}
+
 fn register(number: u8) -> FlowRegister {
     if number == 0 {
         FlowRegister::NONE
@@ -153,16 +215,23 @@ fn register(number: u8) -> FlowRegister {
 fn accesses() -> impl Strategy<Value = TimedAccess> {
     let flow = (0..4u8, 0..4u8).prop_map(|(from, into)| AddressFlow { from: register(from), into: register(into) });
     let waits = (0..3u8, 0..60u32, prop::option::of(1..90u32));
-    (any::<bool>(), 0..12u64, 0..4u64, flow, 0..9u32, 1..5u32, waits).prop_map(
-        |(is_store, page, line, flow, instructions, hit, (translates, translation, data))| TimedAccess {
+    let memory = (0..5u32, any::<bool>());
+    (any::<bool>(), 0..12u64, 0..4u64, flow, 0..9u32, 1..5u32, waits, memory).prop_map(
+        |(is_store, page, line, flow, instructions, hit, (translates, translation, data), memory)| TimedAccess {
             is_store,
             address: page * 4096 + line * 64 + 8,
             flow,
             instructions,
             hit_cycles: hit.into(),
-            translation_cycles: if translates == 0 { 0.0 } else { translation.into() },
+            translation_cycles: match translates {
+                0 => 0.0,
+                1 => translation.into(),
+                _ => f64::from(translation) + f64::from(memory.0) * REFERENCE_CYCLES,
+            },
             walks: translates == 2,
+            walk_memory_references: if translates == 2 { memory.0 } else { 0 },
             data_cycles: data.map_or(0.0, f64::from),
+            is_from_memory: memory.1,
         },
     )
 }
@@ -178,33 +247,49 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_core_is_its_twin(core in cores(), items in items()) {
-        prop_assert_eq!(fast(core, &items), twin(core, &items));
+    fn the_core_is_its_twin(core in cores(), memory in memories(), items in items()) {
+        prop_assert_eq!(fast(core, memory, &items), twin(core, memory, &items));
     }
 
-    /// Where each access waits for the one before, the core does not matter.
+    /// Where each access waits for the one before, the core does not matter, nor does memory but where a line's transfer
+    /// takes longer than the line.
     #[test]
-    fn chained_cycles_are_the_sum_of_all_waits(core in cores(), accesses in prop::collection::vec(accesses(), 0..200)) {
+    fn chained_cycles_are_the_sum_of_all_waits(
+        core in cores(), memory in memories(), accesses in prop::collection::vec(accesses(), 0..200),
+    ) {
         let chained = accesses.iter().map(|access| TimedAccess { flow: AddressFlow::CHAINED, instructions: 1, ..*access });
-        let mut timed = TimedCore::new(core);
+        let mut timed = TimedCore::new(core, memory);
         let mut sum = 0.0;
         for access in chained {
             timed.access(&access);
-            sum += access.hit_cycles + access.translation_cycles + access.data_cycles;
+            sum += alone(&access, memory);
             prop_assert_eq!(timed.cycles(), sum);
         }
     }
 
-    /// No access of a chain is later than the sum of all; none is sooner than its own waits.
+    /// No access of a chain is later than the sum of all; none is sooner than its own waits, or than memory has transferred
+    /// all lines.
     #[test]
-    fn cycles_lie_between_the_longest_wait_and_the_sum(core in cores(), accesses in prop::collection::vec(accesses(), 1..100)) {
+    fn cycles_lie_between_the_longest_wait_and_the_sum(
+        core in cores(), memory in memories(), accesses in prop::collection::vec(accesses(), 1..100),
+    ) {
         let items: Vec<Item> = accesses.iter().copied().map(Item::Access).collect();
-        let waits = accesses.iter().map(|access| access.hit_cycles + access.translation_cycles + access.data_cycles);
+        let waits = accesses.iter().map(|access| alone(access, memory));
         let (most, sum) = waits.fold((0.0f64, 0.0), |(most, sum), wait| (most.max(wait), sum + wait));
         let instructions: u32 = accesses.iter().map(|access| access.instructions.max(1)).sum();
-        let found = fast(core, &items)[accesses.len() - 1];
-        prop_assert!(most <= found && found <= sum + f64::from(instructions), "{} {} {}", most, found, sum);
+        let lines = accesses.iter().map(|access| access.walk_memory_references + u32::from(access.is_from_memory));
+        let transfers = f64::from(lines.sum::<u32>()) * memory.line_cycles;
+        let found = fast(core, memory, &items)[accesses.len() - 1];
+        prop_assert!(most.max(transfers) <= found && found <= sum + f64::from(instructions), "{} {} {}", most, found, sum);
     }
+}
+
+/// What an access takes by itself.
+fn alone(access: &TimedAccess, memory: MemoryTimes) -> f64 {
+    let reference = memory.walk_reference_cycles.max(memory.line_cycles) - memory.walk_reference_cycles;
+    let walk = access.translation_cycles + f64::from(access.walk_memory_references) * reference;
+    let line = if access.is_from_memory { access.data_cycles.max(memory.line_cycles) } else { access.data_cycles };
+    access.hit_cycles + walk + line
 }
 
 fn load(page: u64) -> TimedAccess {
@@ -212,7 +297,11 @@ fn load(page: u64) -> TimedAccess {
 }
 
 fn cycles(core: CoreParameters, accesses: impl IntoIterator<Item = TimedAccess>) -> f64 {
-    let mut timed = TimedCore::new(core);
+    cycles_by(core, MemoryTimes::default(), accesses)
+}
+
+fn cycles_by(core: CoreParameters, memory: MemoryTimes, accesses: impl IntoIterator<Item = TimedAccess>) -> f64 {
+    let mut timed = TimedCore::new(core, memory);
     accesses.into_iter().for_each(|access| timed.access(&access));
     timed.cycles()
 }
@@ -239,7 +328,7 @@ fn stores_are_waited_for_when_the_queue_is_full() {
         |of: u64| (0..of).map(|page| TimedAccess { is_store: true, data_cycles: 300.0, instructions: 1, ..load(page) });
     let then_load = |of| cycles(CoreParameters::ZEN3, stores(of).chain([load(1 << 20)]));
     let core = CoreParameters { miss_buffers: 1, ..CoreParameters::ZEN3 };
-    let mut timed = TimedCore::new(core);
+    let mut timed = TimedCore::new(core, MemoryTimes::default());
     stores(64).for_each(|store| timed.access(&store));
     let all = timed.cycles();
     assert_eq!(all, 64.0 * 300.0 + 4.0);
@@ -251,4 +340,54 @@ fn stores_are_waited_for_when_the_queue_is_full() {
     let pairs = (0..100u64).flat_map(|page| [TimedAccess { data_cycles: 50.0, ..load(page) }, load(page)]);
     // The first is dispatched in cycle 1.
     assert_eq!(cycles(core, pairs), 1.0 + 100.0 * 50.0 + 4.0);
+}
+
+#[test]
+fn memory_transfers_one_line_after_another() {
+    let zen3 = CoreParameters::ZEN3;
+    let memory = MemoryTimes { walk_reference_cycles: 300.0, line_cycles: 40.0 };
+    let line = |page| TimedAccess { data_cycles: 300.0, is_from_memory: true, instructions: 1, ..load(page) };
+    // Six are asked for in cycle 0: the last waits for five transfers.
+    assert_eq!(cycles_by(zen3, memory, (0..6).map(line)), 5.0 * 40.0 + 300.0 + 4.0);
+    // 24 may be on their way in 300 cycles, but memory transfers one each 40.
+    let each = cycles_by(zen3, memory, (0..10_000).map(line)) / 10_000.0;
+    assert!((each - 40.0).abs() < 0.1, "{each}");
+    // Those of which each waits for the one before find memory idle.
+    let chained = (0..100).map(|page| TimedAccess { flow: AddressFlow::CHAINED, ..line(page) });
+    assert_eq!(cycles_by(zen3, memory, chained), 100.0 * 304.0);
+    // Lines that caches serve ask for nothing of memory's.
+    let cached = (0..6).map(|page| TimedAccess { is_from_memory: false, ..line(page) });
+    assert_eq!(cycles_by(zen3, memory, cached), 304.0);
+    // A line that was fetched ahead is there when it is transferred.
+    let streamed = |page| TimedAccess { data_cycles: 4.0, ..line(page) };
+    assert_eq!(cycles_by(zen3, memory, (0..6).map(streamed)), 6.0 * 40.0 + 4.0);
+}
+
+#[test]
+fn walks_and_lines_share_memory() {
+    let zen3 = CoreParameters::ZEN3;
+    let memory = MemoryTimes { walk_reference_cycles: 300.0, line_cycles: 40.0 };
+    let walk = |page| TimedAccess {
+        translation_cycles: 20.0 + 2.0 * 300.0,
+        walks: true,
+        walk_memory_references: 2,
+        instructions: 1,
+        ..load(page)
+    };
+    // One reference after another, each of which finds memory idle.
+    assert_eq!(cycles_by(zen3, memory, [walk(0)]), 620.0 + 4.0);
+    // Two walks in step: the second waits for the first one's first transfer, and stays behind it.
+    assert_eq!(cycles_by(zen3, memory, (0..2).map(walk)), 40.0 + 620.0 + 4.0);
+    // A line asked for in cycle 0 is transferred from then to cycle 40; the walk's first reference comes in cycle 20, and
+    // waits for 20.
+    let line = TimedAccess { data_cycles: 300.0, is_from_memory: true, instructions: 1, ..load(9) };
+    assert_eq!(cycles_by(zen3, memory, [line, walk(0)]), 20.0 + 620.0 + 4.0);
+    // A walk that began before its access, of which 100 cycles are left, has as many transfers: in cycles 0 to 40 and 50 to
+    // 90. The second walk's have what is free between: 40 to 50 and 90 to 120, then 130 to 170.
+    let ahead = |page| TimedAccess { translation_cycles: 100.0, ..walk(page) };
+    assert_eq!(cycles_by(zen3, memory, [ahead(0)]), 100.0 + 4.0);
+    assert_eq!(cycles_by(zen3, memory, (0..2).map(ahead)), 170.0 + 10.0 + 4.0);
+    // A walker that a reference keeps waiting is taken for as long: the second walk begins when the first is over.
+    let one = CoreParameters { walkers: 1, ..zen3 };
+    assert_eq!(cycles_by(one, memory, [line, walk(0), walk(1)]), 20.0 + 2.0 * 620.0 + 4.0);
 }

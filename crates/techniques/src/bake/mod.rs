@@ -3,9 +3,9 @@
 //!
 //! Program and helper go through one engine, in the order of their modelled times. The helper's touches are made there:
 //! by its own hardware thread's TLBs, walks and caches, or as the kernel's reads of the entries. What it costs the
-//! program is room in what they share. Bandwidth, and an SMT core's shared pipeline, are not modelled. The program's
-//! time is that of a core which does several accesses at once, as far as these need nothing of each other
-//! ([`ProgramFlow`]).
+//! program is room in what they share: no bandwidth, and nothing of an SMT core's shared pipeline. The program's time is
+//! that of a core which does several accesses at once, as far as these need nothing of each other ([`ProgramFlow`]) and
+//! memory's bandwidth lets it.
 //!
 //! ```
 //! use lookaside_engine::{FrameLayout, Setup};

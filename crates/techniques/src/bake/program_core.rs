@@ -2,7 +2,7 @@
 
 use lookaside_engine::{BackgroundCounts, Engine, ModelClock};
 use lookaside_machine::{Machine, Serves};
-use lookaside_timing::{AddressFlow, CoreParameters, TimedAccess, TimedCore};
+use lookaside_timing::{AddressFlow, CoreParameters, MemoryTimes, TimedAccess, TimedCore};
 use lookaside_trace::{Block, Kind};
 
 use super::baker::{at_least, BakeModelError, ProgramFlow};
@@ -34,7 +34,11 @@ impl<'a> ProgramCore<'a> {
                 (core, loads.min_by_key(|cache| cache.level).map_or(1.0, |first| first.hit_cycles))
             }
         };
-        let core = TimedCore::new(core);
+        let memory = MemoryTimes {
+            walk_reference_cycles: machine.walk_memory_cycles(),
+            line_cycles: machine.memory_line_cycles(),
+        };
+        let core = TimedCore::new(core, memory);
         Ok(Self { core, flow, hit_cycles, blocks: 0, accesses: 0, instructions: 0.0, clocks: Default::default() })
     }
 
@@ -57,7 +61,9 @@ impl<'a> ProgramCore<'a> {
                 hit_cycles: self.hit_cycles,
                 translation_cycles: result.cycles,
                 walks: result.hit.is_none(),
+                walk_memory_references: result.memory_references as u32,
                 data_cycles: result.stall_cycles,
+                is_from_memory: result.is_from_memory,
             });
             told += 1.0 + result.cycles + result.stall_cycles;
             at += 1;

@@ -9,7 +9,7 @@ use lookaside_stats::SplitMix64;
 use lookaside_techniques::bake::{
     BakeResult, BakedProgram, HelperPlacement, ModelledBaker, ProgramFlow, Stressor, TouchMethod,
 };
-use lookaside_timing::{AddressFlow, CoreParameters, TimedAccess, TimedCore};
+use lookaside_timing::{AddressFlow, CoreParameters, MemoryTimes, TimedAccess, TimedCore};
 use lookaside_trace::{Block, Kind};
 
 /// Where all memory begins.
@@ -342,18 +342,22 @@ pub fn twin<'a>(
     let (mut seen, mut touches, mut all_touches, mut next_touch) = (0, [0u64; 2], 0usize, 0.0);
     let mut table = None;
     let mut presses: Vec<Press> = (0..stressors.len()).map(|number| Press::new(number as u64)).collect();
-    let mut core = TimedCore::new(match program.flow {
+    let parameters = match program.flow {
         ProgramFlow::Chained => CoreParameters::ZEN3,
         ProgramFlow::Known { core, .. } => core,
-    });
+    };
+    // Lines of 64 bytes at 3700 MHz.
+    let line_cycles = machine.memory.bytes_per_second.map_or(0.0, |rate| 64.0 * 3700e6 / rate);
+    let mut core = TimedCore::new(parameters, MemoryTimes { walk_reference_cycles: 300.0, line_cycles });
     let mut warm_cycles = 0.0;
     let all: Vec<u64> = baker.map(round).unwrap_or_default();
     for (number, block) in blocks.into_iter().enumerate() {
         for (at, step) in block.addr.chunks(16).enumerate() {
             let phase = usize::from(seen >= program.warm_accesses);
             for (&va, at) in step.iter().zip(16 * at..) {
-                let walks = tallies[phase].walks;
+                let before = tallies[phase].clone();
                 let (translation_cycles, data_cycles) = world.access(0, SPACE, va, &mut tallies[phase]);
+                let after = &tallies[phase];
                 let mut access = TimedAccess {
                     is_store: block.kind[at] == Kind::Store,
                     address: va,
@@ -361,8 +365,10 @@ pub fn twin<'a>(
                     instructions: 1,
                     hit_cycles: 1.0,
                     translation_cycles,
-                    walks: tallies[phase].walks > walks,
+                    walks: after.walks > before.walks,
+                    walk_memory_references: (after.walks_by[3] - before.walks_by[3]) as u32,
                     data_cycles,
+                    is_from_memory: after.data_by[3] > before.data_by[3],
                 };
                 if let ProgramFlow::Known { flows, instructions_per_access, .. } = program.flow {
                     access.flow = flows[number].get(at).copied().unwrap_or(AddressFlow::FREE);

@@ -4,7 +4,7 @@
 //! as the core's window, walkers and miss buffers reach.
 //!
 //! ```
-//! use lookaside_timing::{AddressFlow, CoreParameters, FlowRegister, TimedAccess, TimedCore};
+//! use lookaside_timing::{AddressFlow, CoreParameters, FlowRegister, MemoryTimes, TimedAccess, TimedCore};
 //!
 //! const NEXT: FlowRegister = FlowRegister::new(1);
 //! let walk = |page: u64, flow| TimedAccess {
@@ -16,7 +16,7 @@
 //!     walks: true,
 //!     ..TimedAccess::default()
 //! };
-//! let mut list = TimedCore::new(CoreParameters::ZEN3);
+//! let mut list = TimedCore::new(CoreParameters::ZEN3, MemoryTimes::default());
 //! let mut probes = list.clone();
 //! for page in 0..1000 {
 //!     list.access(&walk(page, AddressFlow { from: NEXT, into: NEXT }));
@@ -31,9 +31,11 @@ mod address_flow;
 mod core_parameters;
 mod dispatch;
 mod in_flight;
+mod memory_channel;
 mod slots;
 mod timed_core;
 
 pub use address_flow::{AddressFlow, FlowRegister};
 pub use core_parameters::CoreParameters;
+pub use memory_channel::MemoryTimes;
 pub use timed_core::{TimedAccess, TimedCore};

@@ -22,31 +22,31 @@ impl CoreSlots {
         }
     }
 
-    /// Takes one for so many cycles, at the first time from `from` on at which one is free for as long: when it is
-    /// given back.
-    pub(super) fn take(&mut self, from: f64, cycles: f64) -> f64 {
-        if cycles <= 0.0 {
+    /// Takes one at the first time from `from` on at which one is free for as long as it is needed: that time.
+    /// `given_back`: when it is given back if it is taken at a time; no sooner if taken later.
+    pub(super) fn take(&mut self, from: f64, given_back: impl Fn(f64) -> f64) -> f64 {
+        if given_back(from) <= from {
             return from;
         }
-        let start = self.first_free(from, cycles);
-        let end = start + cycles;
+        let (start, end) = self.first_free(from, given_back);
         let (first, last) = (self.cut(start), self.cut(end));
         self.taken.range_mut(first..last).for_each(|step| step.1 += 1);
-        end
+        start
     }
 
-    fn first_free(&self, from: f64, cycles: f64) -> f64 {
-        let mut start = from;
-        let ends = self.taken.iter().skip(1).map(|next| next.0).chain([f64::INFINITY]);
-        for (&(begin, taken), end) in self.taken.iter().zip(ends) {
-            if begin >= start + cycles {
+    /// From when to when one is free. If not from a time on, then from no later one either before all of them are taken.
+    fn first_free(&self, from: f64, given_back: impl Fn(f64) -> f64) -> (f64, f64) {
+        let (mut start, mut end) = (from, given_back(from));
+        let nexts = self.taken.iter().skip(1).map(|next| next.0).chain([f64::INFINITY]);
+        for (&(begin, taken), next) in self.taken.iter().zip(nexts) {
+            if begin >= end {
                 break;
             }
-            if taken >= self.count && end > start {
-                start = end;
+            if taken >= self.count && next > start {
+                (start, end) = (next, given_back(next));
             }
         }
-        start
+        (start, end)
     }
 
     /// Makes a step begin at this time: its place.

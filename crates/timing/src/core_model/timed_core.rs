@@ -6,6 +6,7 @@ use super::address_flow::{AddressFlow, REGISTERS};
 use super::core_parameters::CoreParameters;
 use super::dispatch::Dispatch;
 use super::in_flight::InFlight;
+use super::memory_channel::{MemoryChannel, MemoryTimes};
 use super::slots::CoreSlots;
 
 /// log2 of the bytes of a line, and of a page: what is on its way to the core is told apart by them.
@@ -25,12 +26,16 @@ pub struct TimedAccess {
     pub instructions: u32,
     /// Cycles that it takes where it waits for nothing: a hit in the first TLB level and the first cache.
     pub hit_cycles: f64,
-    /// Cycles of its translation beyond.
+    /// Cycles of its translation beyond, where memory does nothing else.
     pub translation_cycles: f64,
     /// They are those of a page walk, not of a hit in a further TLB level.
     pub walks: bool,
-    /// Cycles that it waits for its line beyond a hit in the first cache.
+    /// References of the walk that memory serves.
+    pub walk_memory_references: u32,
+    /// Cycles that it waits for its line beyond a hit in the first cache, where memory does nothing else.
     pub data_cycles: f64,
+    /// Memory serves its line.
+    pub is_from_memory: bool,
 }
 
 /// A core under way.
@@ -49,6 +54,8 @@ pub struct TimedCore {
     registers: [f64; REGISTERS],
     walkers: CoreSlots,
     miss_buffers: CoreSlots,
+    walk_reference_cycles: f64,
+    memory: MemoryChannel,
     pages: InFlight,
     lines: InFlight,
     /// When each of the last stores leaves the queue.
@@ -59,7 +66,7 @@ pub struct TimedCore {
 
 impl TimedCore {
     /// At cycle 0, with nothing under way.
-    pub fn new(parameters: CoreParameters) -> Self {
+    pub fn new(parameters: CoreParameters, memory: MemoryTimes) -> Self {
         Self {
             parameters,
             dispatch: Dispatch::new(parameters.width),
@@ -69,6 +76,8 @@ impl TimedCore {
             registers: [0.0; REGISTERS],
             walkers: CoreSlots::new(parameters.walkers),
             miss_buffers: CoreSlots::new(parameters.miss_buffers),
+            walk_reference_cycles: memory.walk_reference_cycles,
+            memory: MemoryChannel::new(memory.line_cycles),
             pages: InFlight::default(),
             lines: InFlight::default(),
             stores: VecDeque::new(),
@@ -81,6 +90,7 @@ impl TimedCore {
         let now = self.dispatch(access);
         self.walkers.forget_before(now);
         self.miss_buffers.forget_before(now);
+        self.memory.forget_before(now);
         let begun = now.max(self.registers[access.flow.from.index()]);
         let translated = self.translate(access, begun, now);
         let done = self.fetch(access, translated, now) + access.hit_cycles;
@@ -146,7 +156,11 @@ impl TimedCore {
         if !access.walks {
             return self.pages.when_there(page, begun) + access.translation_cycles;
         }
-        let translated = self.walkers.take(begun, access.translation_cycles);
+        let walk = PageWalkCycles::of(access, self.walk_reference_cycles);
+        let memory = &self.memory;
+        let start =
+            self.walkers.take(begun, |start| walk.end(start, |asked, latency| memory.would_bring(asked, latency)));
+        let translated = walk.end(start, |asked, latency| self.memory.bring(asked, latency));
         self.pages.add(page, translated, now);
         translated
     }
@@ -154,11 +168,41 @@ impl TimedCore {
     /// When its line is there.
     fn fetch(&mut self, access: &TimedAccess, translated: f64, now: f64) -> f64 {
         let line = access.address >> LINE_SHIFT;
-        if access.data_cycles <= 0.0 {
+        let cycles = access.data_cycles;
+        let there = if access.is_from_memory {
+            let memory = &self.memory;
+            let asked = self.miss_buffers.take(translated, |start| memory.would_bring(start, cycles));
+            self.memory.bring(asked, cycles)
+        } else if cycles > 0.0 {
+            self.miss_buffers.take(translated, |start| start + cycles) + cycles
+        } else {
             return self.lines.when_there(line, translated);
-        }
-        let there = self.miss_buffers.take(translated, access.data_cycles);
+        };
         self.lines.add(line, there, now);
         there
+    }
+}
+
+/// What a walk takes, in order.
+struct PageWalkCycles {
+    /// The walker itself, and the references that caches serve.
+    first: f64,
+    /// References that memory serves, one after another, and cycles of each.
+    references: u32,
+    each: f64,
+}
+
+impl PageWalkCycles {
+    /// `reference`: cycles of a reference that memory serves.
+    fn of(access: &TimedAccess, reference: f64) -> Self {
+        let (all, references) = (access.translation_cycles, access.walk_memory_references);
+        // Of a walk that began before its access, a part is over.
+        let each = reference.min(all / f64::from(references.max(1)));
+        Self { first: all - each * f64::from(references), references, each }
+    }
+
+    /// When it ends. `bring`: when memory's answer is there, asked at a time, if it takes so many cycles by itself.
+    fn end(&self, start: f64, mut bring: impl FnMut(f64, f64) -> f64) -> f64 {
+        (0..self.references).fold(start + self.first, |asked, _| bring(asked, self.each))
     }
 }

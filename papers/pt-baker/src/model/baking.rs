@@ -10,7 +10,9 @@ use lookaside_techniques::bake::{
 use lookaside_timing::CoreParameters;
 use lookaside_trace::{Block, Source, TraceError, TraceInfo};
 
-use super::programs::{divisor, record, setup, stressors, PaperProgram, ProgramSystem, RecordedProgram, PROGRAMS};
+use super::programs::{
+    divisor, record, setup, stressors, PaperProgram, ProgramSystem, RecordedProgram, MEMORY_GB_S, PROGRAMS,
+};
 
 /// NOPs between touches: on LibLinear all (Figure 6.10), else every other.
 const NOPS: [u64; 5] = [0, 30, 100, 300, 1000];
@@ -227,8 +229,10 @@ impl BakingRuns {
             format!(
                 "time: a core (crates/timing/RULES.md) of {width} instructions a cycle, a window of {window}, {walkers} walkers, \
                  {miss_buffers} misses under way, {store_queue} stores, as Zen 3 has (AMD's guide for family 19h); a load waits for \
-                 the one that its address comes from. Instructions an access, counted: {}. No wrongly predicted branches, no \
-                 bandwidth, no latency of computation, no prefetchers, no shared pipeline of SMT",
+                 the one that its address comes from. Instructions an access, counted: {}. Memory \
+                 brings the program's lines at {MEMORY_GB_S} GB/s (Table 5.1: DDR4 at 4000 MHz; two channels of 8 bytes). No wrongly \
+                 predicted branches, no bandwidth for helper, stressors and what is written back, no latency of computation, no \
+                 prefetchers, no shared pipeline of SMT",
                 instructions.join(", ")
             ),
             "helper: a touch takes 5 cycles and one a NOP, or its latency over 6 walks or 24 reads of entries under way, whichever is more \

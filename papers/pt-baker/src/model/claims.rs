@@ -46,10 +46,7 @@ fn walks(study: &BakingRuns) -> Findings {
         ("fig-3.2-mean", value(mean(ProgramSystem::Native), all(ProgramSystem::Native))),
         (
             "fig-3.2-most",
-            value(
-                most(ProgramSystem::Native).1,
-                format!("{}; random frames, LRU, no bandwidth", most(ProgramSystem::Native).0),
-            ),
+            value(most(ProgramSystem::Native).1, format!("{}; random frames, LRU", most(ProgramSystem::Native).0)),
         ),
         (
             "fig-3.2-virtual-mean",
@@ -127,7 +124,7 @@ fn native(study: &BakingRuns) -> Findings {
     };
     let best = |program, by| {
         let (gain, how) = study.best(program, ProgramSystem::Native, by, false);
-        value(gain, format!("{}; time without bandwidth, wrong predictions or prefetchers", how.throttle))
+        value(gain, format!("{}; time without wrong predictions or prefetchers", how.throttle))
     };
     let gains = PROGRAMS.map(|p| {
         let [user, kernel] =
@@ -189,7 +186,7 @@ fn native(study: &BakingRuns) -> Findings {
         ("fig-6.1-canneal", none("canneal", "there huge pages do not help it much either, so that it spends its time elsewhere; in the model all time is memory's")),
         (
             "fig-6.1-gups",
-            none("gups", "its tables do exceed the last-level cache, but a part of them is kept there; the helper's reads cost the program no bandwidth here"),
+            none("gups", "its tables do exceed the last-level cache, but a part of them is kept there; the helper's reads, and lines written back, take none of the program's bandwidth here"),
         ),
         (
             "fig-6.1-bc",
@@ -350,7 +347,7 @@ fn sensitivity(study: &BakingRuns) -> Findings {
         ("fig-6.8-bc", claim(bc.iter().all(|p| p.2 < NONE), format!("user {:+.1} and {:+.1} %, kernel {:+.1} and {:+.1} %", bc[0].1, bc[0].2, bc[1].1, bc[1].2), "on another core and on the sibling, at the best sleep")),
         (
             "fig-6.9-graph500",
-            value(loads[0].2, "prefetches wait for their walk only; time without bandwidth, wrong predictions or prefetchers".into()),
+            value(loads[0].2, "prefetches wait for their walk only; time without wrong predictions or prefetchers".into()),
         ),
         ("fig-6.9-further", claim(loads[0].2 > loads[0].1 && loads[2].2 > loads[2].1, [pair(&loads[0]), pair(&loads[2])].join(", "), "loads and prefetches, at the best sleep")),
         ("fig-6.9-liblinear", claim(loads[1].2 < loads[1].1, pair(&loads[1]), "loads and prefetches, at the best sleep; in the model a faster helper of LibLinear gains")),

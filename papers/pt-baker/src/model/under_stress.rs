@@ -46,8 +46,8 @@ pub(super) fn findings(study: &BakingRuns) -> Findings {
         ("fig-3.3-cache-most", most(ProgramSystem::Cache)),
         ("fig-3.3-streams-mean", mean(ProgramSystem::Streams)),
         ("fig-3.3-streams-most", most(ProgramSystem::Streams)),
-        ("fig-6.3-user", value(user.0, format!("{}; time without bandwidth, wrong predictions or prefetchers", user.1))),
-        ("fig-6.4-kernel", value(kernel.0, format!("{}; time without bandwidth, wrong predictions or prefetchers", kernel.1))),
+        ("fig-6.3-user", value(user.0, format!("{}; time without wrong predictions or prefetchers", user.1))),
+        ("fig-6.4-kernel", value(kernel.0, format!("{}; time without wrong predictions or prefetchers", kernel.1))),
         (
             "fig-6.4-ahead",
             claim(

@@ -40,8 +40,10 @@ impl TwinStep {
             hit: self.hit.map(|(tlb, _)| (machine.tlbs[tlb].level, tlb)),
             locked: self.hit.is_some_and(|hit| hit.1),
             references: self.references.iter().map(reference).collect(),
+            memory_references: self.references.iter().filter(|of| cache(of.3).is_none()).count() as u64,
             cycles: to_cycles(self.units.into()),
             data_server: self.data_server.and_then(cache),
+            is_from_memory: self.data_server.is_some_and(|server| cache(server).is_none()),
             streamed: self.streamed,
             stall_cycles: to_cycles(self.stall_units.into()),
         }
