@@ -21,24 +21,43 @@
 /* Of a page that is not in the window. */
 #define NOWHERE LK_MOST_WINDOW
 
+/*
+ * What is added up is so in two banks, which accesses take in turns: a sum that
+ * was just stored can be loaded some cycles later only, and accesses to one
+ * page mostly follow each other.
+ */
+#define BANKS 2
+struct place {
+	ULong page;
+	ULong own;	    /* the recorded access's line, as a bit */
+	ULong count[BANKS]; /* left out */
+	ULong lines[BANKS]; /* touched, a bit each */
+	ULong heard;	    /* of the count, when the model last heard of the page */
+	ULong unused;
+};
+
 struct window {
-	ULong page[LK_MOST_WINDOW];
-	ULong last[LK_MOST_WINDOW];  /* when, times places, plus the place */
-	ULong count[LK_MOST_WINDOW]; /* left out */
-	ULong lines[LK_MOST_WINDOW]; /* touched, a bit each */
-	ULong own[LK_MOST_WINDOW];   /* the recorded access's bit */
+	struct place at[LK_MOST_WINDOW];
+	Int last[LK_MOST_WINDOW]; /* time of the last access, plus the place */
 	UInt n;
-	ULong taken;                      /* places, a bit each */
+	ULong taken;                         /* places, a bit each */
 	ULong of_class[1 << LK_MAX_CLASSES]; /* taken ones of its pages */
-	ULong used; /* since the model last heard of the page */
+	UChar n_of_class[1 << LK_MAX_CLASSES];
 	/* The last one of the class that the model heard of. */
 	UChar newest[1 << LK_MAX_CLASSES];
 	UChar hint[HINTS];
 	UChar held[HINTS]; /* pages of the window that it is a hint at */
-};
+} __attribute__((aligned(64)));
 
 static struct window windows[LK_TABLES];
-static ULong now;
+/*
+ * When: accesses since the windows were empty, times the places, plus the least
+ * Int. So times are in order as vectors compare them, and there is room for
+ * those of all fillings after which windows are emptied.
+ */
+#define BEGIN ((Int)(1U << 31))
+#define NEVER 0x7fffffff
+static Int now = BEGIN;
 
 /*
  * Records that a frame has room for before a page comes in: to bring it in,
@@ -69,7 +88,7 @@ static inline UInt class_of(ULong page)
 	return page & ((1U << lk_opt.classes) - 1);
 }
 
-static inline ULong lesser(ULong a, ULong b)
+static inline Int lesser(Int a, Int b)
 {
 	return a < b ? a : b;
 }
@@ -77,85 +96,108 @@ static inline ULong lesser(ULong a, ULong b)
 /* Of some places, not none: the page whose last access lies furthest back. */
 static UInt oldest(const struct window *w, ULong places)
 {
-	ULong least = ~0ULL;
+	Int least = NEVER;
 
 	for (; places; places &= places - 1)
 		least = lesser(least, w->last[__builtin_ctzll(places)]);
-	return least % LK_MOST_WINDOW;
+	return (UInt)least % LK_MOST_WINDOW;
 }
 
-/* Of all, at least one being there. Four chains: none waits for the others. */
+/*
+ * Of all, at least one being there. Four chains: none waits for the others.
+ * Vectors would wait for what was just stored in a part of them.
+ */
 static UInt oldest_of_all(const struct window *w)
 {
-	const ULong *last = w->last;
-	ULong a = last[0], b = last[1], c = last[2], d = last[3];
+	const Int *last = w->last;
+	Int a = last[0], b = last[1], c = last[2], d = last[3];
 	UInt i;
 
-	for (i = 4; i < LK_MOST_WINDOW; i += 4) {
+	for (i = 4; i < lk_opt.window; i += 4) {
 		a = lesser(a, last[i]);
 		b = lesser(b, last[i + 1]);
 		c = lesser(c, last[i + 2]);
 		d = lesser(d, last[i + 3]);
 	}
-	return lesser(lesser(a, b), lesser(c, d)) % LK_MOST_WINDOW;
+	return (UInt)lesser(lesser(a, b), lesser(c, d)) % LK_MOST_WINDOW;
+}
+
+static inline ULong count_of(const struct place *place)
+{
+	return place->count[0] + place->count[1];
+}
+
+/* Since the model last heard of the page. */
+static inline Bool is_used(const struct window *w, UInt i)
+{
+	return count_of(&w->at[i]) != w->at[i].heard;
 }
 
 /* Is there something to tell of the page's place in the order of its class? */
-static Bool is_to_touch(struct window *w, UInt i)
+static inline Bool is_to_touch(struct window *w, UInt i)
 {
-	UInt class = class_of(w->page[i]);
-	Bool is_used = w->used >> i & 1;
+	UInt class = class_of(w->at[i].page);
 
-	w->used &= ~(1ULL << i);
-	if (!lk_opt.classes || !is_used || w->newest[class] == i)
+	if (!lk_opt.classes || !is_used(w, i) || w->newest[class] == i)
 		return False;
 	w->newest[class] = i;
 	return True;
 }
 
+/* The caller has made room in the frame. */
+static inline void put(ULong w0, ULong w1)
+{
+	lk_out->w0 = w0;
+	lk_out->w1 = w1;
+	lk_out++;
+}
+
 /* The page of this place leaves. */
 static void put_leave(struct window *w, UInt i)
 {
+	struct place *place = &w->at[i];
 	ULong table = w - windows;
-	ULong addr = w->page[i] << LK_PAGE_SHIFT | i;
+	UInt class = class_of(place->page);
+	ULong addr = place->page << LK_PAGE_SHIFT | i |
+		     (ULong)LK_REPEATS << LK_KIND_SHIFT;
 	ULong others = --w->n;
 	ULong touched = is_to_touch(w, i) ? LK_TOUCHED : 0;
 
 	w->taken &= ~(1ULL << i);
-	w->of_class[class_of(w->page[i])] &= ~(1ULL << i);
-	w->held[hint_of(w->page[i])]--;
-	w->page[i] = ~0ULL;
-	w->last[i] = ~0ULL;
-	if (w->count[i])
-		lk_out = lk_put_record(
-			lk_out,
-			addr | (ULong)LK_REPEATS << LK_KIND_SHIFT |
-				table << LK_SIZE_SHIFT,
-			w->count[i]);
-	lk_out = lk_put_record(lk_out,
-			       addr | others << LK_OTHERS_SHIFT |
-				       (ULong)LK_REPEATS << LK_KIND_SHIFT |
-				       (LK_LEAVES | touched | table)
-					       << LK_SIZE_SHIFT,
-			       w->lines[i] & ~w->own[i]);
+	w->of_class[class] &= ~(1ULL << i);
+	w->n_of_class[class]--;
+	w->held[hint_of(place->page)]--;
+	w->last[i] = NEVER;
+	place->page = ~0ULL;
+	if (count_of(place))
+		put(addr | table << LK_SIZE_SHIFT, count_of(place));
+	put(addr | others << LK_OTHERS_SHIFT |
+		    (LK_LEAVES | touched | table) << LK_SIZE_SHIFT,
+	    (place->lines[0] | place->lines[1]) & ~place->own);
 }
 
 /* Tells in which order pages of a class were last used. */
 static void put_touches(struct window *w, UInt class)
 {
 	ULong table = w - windows;
-	ULong rest;
+	ULong places = w->of_class[class];
+	ULong used = 0;
 
-	while ((rest = w->used & w->of_class[class])) {
-		UInt i = oldest(w, rest);
+	for (; places; places &= places - 1) {
+		UInt i = __builtin_ctzll(places);
+
+		used |= (ULong)is_used(w, i) << i;
+	}
+	while (used) {
+		UInt i = oldest(w, used);
 
 		if (is_to_touch(w, i))
-			lk_out = lk_put_record(
-				lk_out,
-				w->page[i] << LK_PAGE_SHIFT | i |
-					(ULong)LK_REPEATS << LK_KIND_SHIFT |
-					(LK_TOUCHED | table) << LK_SIZE_SHIFT,
-				0);
+			put(w->at[i].page << LK_PAGE_SHIFT | i |
+				    (ULong)LK_REPEATS << LK_KIND_SHIFT |
+				    (LK_TOUCHED | table) << LK_SIZE_SHIFT,
+			    0);
+		w->at[i].heard = count_of(&w->at[i]);
+		used &= ~(1ULL << i);
 	}
 }
 
@@ -167,19 +209,23 @@ void lk_empty_windows(void)
 		while (windows[table].taken)
 			put_leave(&windows[table],
 				  oldest_of_all(&windows[table]));
+	now = BEGIN;
 }
 
 static inline Bool is_full(const struct window *w, UInt class)
 {
 	return w->n >= lk_opt.window ||
-	       (UInt)__builtin_popcountll(w->of_class[class]) >=
-		       lk_opt.class_pages;
+	       w->n_of_class[class] >= lk_opt.class_pages;
 }
 
-/* Brings in a page that is not there; its place. */
+/*
+ * Brings in a page that is not there; its place. The access is recorded: its
+ * count begins one below none, for the caller to count it as any other.
+ */
 static UInt enter(struct window *w, ULong addr, ULong what)
 {
-	UInt class = class_of(page_of(addr));
+	ULong page = page_of(addr);
+	UInt class = class_of(page);
 	UInt i;
 
 	if (lk_out_end - lk_out < room_for(lk_opt.window)) {
@@ -194,48 +240,47 @@ static UInt enter(struct window *w, ULong addr, ULong what)
 	w->n++;
 	w->taken |= 1ULL << i;
 	w->of_class[class] |= 1ULL << i;
+	w->n_of_class[class]++;
 	w->newest[class] = i;
-	lk_out = lk_put_record(lk_out, addr | (what & ~LK_ADDR_MASK),
-			       (what & LK_ADDR_MASK) |
-				       (ULong)i << LK_PREV_SHIFT);
-	w->page[i] = page_of(addr);
-	w->count[i] = 0;
-	w->lines[i] = 0;
-	w->own[i] = lk_line_bit(addr);
-	w->hint[hint_of(page_of(addr))] = i;
-	w->held[hint_of(page_of(addr))]++;
+	put(addr | (what & ~LK_ADDR_MASK),
+	    (what & LK_ADDR_MASK) | (ULong)i << LK_PREV_SHIFT);
+	w->at[i] = (struct place){ .page = page,
+				   .own = lk_line_bit(addr),
+				   .count = { -1ULL } };
+	w->hint[hint_of(page)] = i;
+	w->held[hint_of(page)]++;
 	return i;
 }
 
 /* The page's place though no hint leads there, or NOWHERE. */
 static UInt search(struct window *w, ULong page)
 {
+	UInt hint = hint_of(page);
 	UInt i;
 
+	if (!w->held[hint])
+		return NOWHERE;
 	for (i = 0; i < lk_opt.window; i++)
-		if (w->page[i] == page) {
-			w->hint[hint_of(page)] = i;
+		if (w->at[i].page == page) {
+			w->hint[hint] = i;
 			return i;
 		}
 	return NOWHERE;
 }
 
-static inline UInt place_of(struct window *w, ULong page)
+static inline Bool is_at(const struct window *w, UInt i, ULong page)
 {
-	UInt i = w->hint[hint_of(page)];
-
-	if (w->page[i] == page)
-		return i;
-	return w->held[hint_of(page)] ? search(w, page) : NOWHERE;
+	return __builtin_expect(w->at[i].page == page, True);
 }
 
-/* Leaves out `n` accesses to the page at this place. */
-static inline void leave_out(struct window *w, UInt i, ULong n, ULong lines)
+/* Counts `n` accesses to the page at this place; the time after that. */
+static inline Int count(struct window *w, UInt i, UInt bank, ULong n,
+			ULong lines, Int time)
 {
-	w->count[i] += n;
-	w->used |= (ULong)(n != 0) << i;
-	w->lines[i] |= lines;
-	w->last[i] = ++now * LK_MOST_WINDOW + i;
+	w->at[i].count[bank] += n;
+	w->at[i].lines[bank] |= lines;
+	w->last[i] = time + i;
+	return time + LK_MOST_WINDOW;
 }
 
 /*
@@ -246,57 +291,99 @@ Bool lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
 		      ULong lines)
 {
 	struct window *w = &windows[lk_opt.table[kind]];
-	UInt i = place_of(w, page_of(addr));
+	UInt i = search(w, page_of(addr));
 	Bool enters = i == NOWHERE;
 
 	if (enters)
 		i = enter(w, addr, what);
-	leave_out(w, i, more + !enters, lines);
+	now = count(w, i, 0, 1 + more, lines, now);
 	return enters;
 }
 
-/* Where the logged accesses go over to another page, and the lines between. */
-static UInt starts[LK_ACCESSES + 2];
-static ULong masks[LK_ACCESSES + 1];
-
-/* How often they do; without a branch, which nobody could foretell. */
-static UInt find_runs(const ULong *addr, UInt n)
+/* The place of a logged access whose page is not where the hint leads. */
+static __attribute__((noinline)) UInt bring_in(struct window *w,
+						const ULong *access)
 {
-	UInt found = 0; /* the first access begins a run: number 1 */
-	ULong mask = 0;
-	ULong last = ~addr[0];
-	UInt i;
+	UInt i = search(w, page_of(*access));
 
-	for (i = 0; i < n; i++) {
-		ULong same = -(ULong)(page_of(addr[i] ^ last) == 0);
-
-		last = addr[i];
-		found += 1 + (UInt)same;
-		mask = (mask & same) | lk_line_bit(last);
-		masks[found] = mask;
-		starts[found + 1] = i + 1;
+	if (i == NOWHERE) {
+		i = enter(w, *access, lk_what_of(access));
+		lk_note_visit(access);
 	}
-	return found;
+	return i;
 }
 
-/* The runs from `run` on that begin before an access; the next one. */
-static UInt put_runs(struct window *w, UInt run, UInt last, UInt until)
+static inline Int put_access(struct window *w, const ULong *access, UInt bank,
+			     Int time)
 {
-	const ULong *addr = LK_ACCESSES_FIRST;
+	ULong page = page_of(*access);
+	UInt i = w->hint[hint_of(page)];
 
-	for (; run <= last && starts[run] < until; run++) {
-		const ULong *access = &addr[starts[run]];
-		UInt n = starts[run + 1] - starts[run];
-		UInt i = place_of(w, page_of(*access));
-
-		if (i == NOWHERE) {
-			i = enter(w, *access, lk_what_of(access));
-			n--;
-			lk_note_visit(access);
-		}
-		leave_out(w, i, n, masks[run]);
+	if (!is_at(w, i, page)) {
+		now = time;
+		i = bring_in(w, access);
+		time = now;
 	}
-	return run;
+	return count(w, i, bank, 1, lk_line_bit(*access), time);
+}
+
+/*
+ * Logged accesses, each counted by itself: to put those of a page together
+ * takes branches that nobody can foretell.
+ */
+static void put_accesses(struct window *w, const ULong *access,
+			 const ULong *end)
+{
+	Int time = now;
+
+	for (; access + 1 < end; access += BANKS) {
+		time = put_access(w, access, 0, time);
+		time = put_access(w, access + 1, 1, time);
+	}
+	if (access < end)
+		time = put_access(w, access, 0, time);
+	now = time;
+}
+
+/* What the windows have seen of the logs. */
+struct seen {
+	const ULong *access; /* the next one */
+	ULong instructions;
+	ULong stores;
+};
+
+static __attribute__((noinline)) UInt fetch_in(struct seen *seen,
+						const struct lk_group *group)
+{
+	struct window *fetch = &windows[lk_opt.table[LK_FETCH]];
+	UInt i = search(fetch, page_of(lk_group_ip(group)));
+
+	if (i != NOWHERE)
+		return i;
+	/* In the order of the program. */
+	put_accesses(&windows[lk_opt.table[LK_LOAD]], seen->access,
+		     lk_before(group));
+	seen->access = lk_before(group);
+	return enter(fetch, lk_group_ip(group), lk_group_what(group));
+}
+
+static inline Int put_group(struct window *fetch, struct seen *seen,
+			    const struct lk_group *group, UInt bank, Int time)
+{
+	ULong page = page_of(lk_group_ip(group));
+	ULong n = lk_group_size(group);
+	UInt i = fetch->hint[hint_of(page)];
+
+	seen->instructions += n;
+	seen->stores += group->before >> LK_STORES_SHIFT;
+	if (!n || !lk_opt.fetches)
+		return time;
+	if (!is_at(fetch, i, page)) {
+		now = time;
+		i = fetch_in(seen, group);
+		time = now;
+	}
+	return count(fetch, i, bank, n, group->lines, time);
 }
 
 /*
@@ -305,46 +392,23 @@ static UInt put_runs(struct window *w, UInt run, UInt last, UInt until)
  */
 void lk_filter_windows(ULong totals[LK_TABLES])
 {
-	const ULong *addr = LK_ACCESSES_FIRST;
-	const struct lk_group *group = lk_groups;
-	const struct lk_group *end = lk_groups_end;
-	struct window *data = &windows[lk_opt.table[LK_LOAD]];
 	struct window *fetch = &windows[lk_opt.table[LK_FETCH]];
-	UInt n = lk_accesses_end - addr;
-	UInt last = n ? find_runs(addr, n) : 0;
-	UInt run = 1;
-	ULong stores = 0;
+	struct seen seen = { LK_ACCESSES_FIRST, 0, 0 };
+	const struct lk_group *group;
+	Int time = now;
 
-	starts[1] = 0;
-	while (group < end) {
-		const struct lk_group *first = group;
-		ULong page = page_of(lk_group_ip(first));
-		UInt i = place_of(fetch, page);
-		ULong instructions = 0;
-		ULong lines = 0;
-
-		for (; group < end && page_of(lk_group_ip(group)) == page;
-		     group++) {
-			instructions += lk_group_size(group);
-			stores += group->before >> LK_STORES_SHIFT;
-			lines |= group->lines;
-		}
-		totals[LK_FETCH] += instructions;
-		if (!lk_opt.fetches || !instructions)
-			continue;
-		if (i == NOWHERE) {
-			/* In the order of the program. */
-			run = put_runs(data, run, last,
-				       lk_before(first) - addr);
-			i = enter(fetch, lk_group_ip(first),
-				  lk_group_what(first));
-			instructions--;
-		}
-		leave_out(fetch, i, instructions, lines);
+	for (group = lk_groups; group + 1 < lk_groups_end; group += BANKS) {
+		time = put_group(fetch, &seen, group, 0, time);
+		time = put_group(fetch, &seen, group + 1, 1, time);
 	}
-	put_runs(data, run, last, n);
-	totals[LK_STORE] += stores;
-	totals[LK_LOAD] += n - stores;
+	if (group < lk_groups_end)
+		time = put_group(fetch, &seen, group, 0, time);
+	now = time;
+	put_accesses(&windows[lk_opt.table[LK_LOAD]], seen.access,
+		     lk_accesses_end);
+	totals[LK_FETCH] += seen.instructions;
+	totals[LK_STORE] += seen.stores;
+	totals[LK_LOAD] += lk_accesses_end - LK_ACCESSES_FIRST - seen.stores;
 }
 
 void lk_windows_init(void)
@@ -355,6 +419,6 @@ void lk_windows_init(void)
 	tl_assert(room_for(LK_SMALL_WINDOW) <= LK_FEWEST_RECORDS);
 	for (table = 0; table < LK_TABLES; table++)
 		for (i = 0; i < LK_MOST_WINDOW; i++)
-			windows[table].page[i] = windows[table].last[i] =
-				~0ULL;
+			windows[table].at[i].page = ~0ULL,
+			windows[table].last[i] = NEVER;
 }
