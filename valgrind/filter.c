@@ -23,9 +23,9 @@ struct slot {
 #define COUNT_BITS 16
 
 struct lk_group lk_groups[LK_GROUPS + LK_MORE];
-ULong lk_accesses[3][1 + LK_ACCESSES];
+struct lk_access lk_accesses[1 + LK_ACCESSES];
 struct lk_group *lk_groups_end = lk_groups;
-ULong *lk_accesses_end = LK_ACCESSES_FIRST;
+struct lk_access *lk_accesses_end = LK_ACCESSES_FIRST;
 ULong lk_some_not_taken;
 
 static struct slot slots[LK_TABLES << LK_MAX_CLASSES];
@@ -88,7 +88,8 @@ static void put_access(UInt kind, ULong addr, ULong what, ULong more)
 		lk_out = put_count(lk_out, slot, lk_opt.table[kind]);
 }
 
-static void put_accesses(const ULong *from, const ULong *to)
+static void put_accesses(const struct lk_access *from,
+			 const struct lk_access *to)
 {
 	for (; from < to; from++) {
 		ULong what = lk_what_of(from);
@@ -98,37 +99,38 @@ static void put_accesses(const ULong *from, const ULong *to)
 			continue;
 		totals[kind]++;
 		if (!lk_opt.window)
-			put_access(kind, *from, what, 0);
-		else if (lk_window_access(kind, *from, what, 0,
-					  lk_line_bit(*from)))
+			put_access(kind, from->addr, what, 0);
+		else if (lk_window_access(kind, from->addr, what, 0,
+					  lk_line_bit(from->addr)))
 			lk_note_visit(from);
 	}
 }
 
 static void put_group(const struct lk_group *group)
 {
-	ULong more = lk_group_size(group) - 1;
+	const struct lk_site *site = &lk_sites[group->site];
+	ULong more = (ULong)site->instructions - 1;
 
-	totals[LK_FETCH] += lk_group_size(group);
-	if (!lk_opt.fetches || !lk_group_size(group))
+	totals[LK_FETCH] += site->instructions;
+	if (!lk_opt.fetches || !site->instructions)
 		return;
 	if (lk_opt.window)
-		lk_window_access(LK_FETCH, lk_group_ip(group),
-				 lk_group_what(group), more, group->lines);
+		lk_window_access(LK_FETCH, lk_ip_of(site), site->what,
+				 more, site->lines);
 	else
-		put_access(LK_FETCH, lk_group_ip(group), lk_group_what(group),
+		put_access(LK_FETCH, lk_ip_of(site), site->what,
 			   more);
 }
 
 /* In the order of the program, for any setting. */
 static void filter_in_order(void)
 {
-	const ULong *access = LK_ACCESSES_FIRST;
+	const struct lk_access *access = LK_ACCESSES_FIRST;
 	const struct lk_group *group;
 
 	for (group = lk_groups; group < lk_groups_end; group++) {
-		put_accesses(access, lk_before(group));
-		access = lk_before(group);
+		put_accesses(access, group->before);
+		access = group->before;
 		put_group(group);
 	}
 	put_accesses(access, lk_accesses_end);
@@ -140,15 +142,15 @@ static UInt changes[LK_ACCESSES + 1];
 /* Without a branch, which nobody could foretell. */
 static UInt find_changes(UInt n)
 {
-	const ULong *addr = LK_ACCESSES_FIRST;
 	UInt shift = unit_shift;
 	UInt found = 0;
 	UInt i;
 
-	lk_accesses[0][0] = slots[0].addr;
+	lk_accesses[0].addr = slots[0].addr;
 	for (i = 0; i < n; i++) {
 		changes[found] = i;
-		found += (addr[i] ^ addr[(Int)i - 1]) >> shift != 0;
+		found += (lk_accesses[i + 1].addr ^ lk_accesses[i].addr) >> shift !=
+			 0;
 	}
 	return found;
 }
@@ -160,8 +162,8 @@ static UInt find_changes(UInt n)
  */
 static void filter_plain(void)
 {
-	const ULong *addr = LK_ACCESSES_FIRST;
-	UInt n = lk_accesses_end - addr;
+	const struct lk_access *first = LK_ACCESSES_FIRST;
+	UInt n = lk_accesses_end - first;
 	UInt shift = unit_shift;
 	const UInt *change = changes;
 	const UInt *last = changes + find_changes(n);
@@ -176,36 +178,40 @@ static void filter_plain(void)
 	UInt done = 0; /* accesses that are recorded or counted */
 
 	for (;; group++) {
+		const struct lk_site *next;
 		UInt until = n;
 
 		/* To the next fetch from another page. */
 		for (; group < end; group++) {
-			instructions += lk_group_size(group);
-			stores += group->before >> LK_STORES_SHIFT;
+			const struct lk_site *site = &lk_sites[group->site];
+
+			instructions += site->instructions;
+			stores += site->stores;
 			if (!lk_opt.fetches)
 				continue;
-			if ((lk_group_ip(group) ^ fetch.addr) >> shift)
+			if ((lk_ip_of(site) ^ fetch.addr) >> shift)
 				break;
-			fetch.count += lk_group_size(group);
+			fetch.count += site->instructions;
 			if (fetch.count >> COUNT_BITS)
 				out = put_count(out, &fetch,
 						lk_opt.table[LK_FETCH]);
 		}
 		if (group < end)
-			until = lk_before(group) - addr;
+			until = group->before - first;
 		for (; change < last && *change < until; change++) {
-			const ULong *access = &addr[*change];
+			const struct lk_access *access = &first[*change];
 
 			data.count += *change - done;
 			done = *change + 1;
 			out = put_missed(out, &data, lk_opt.table[LK_LOAD],
-					 *access, lk_what_of(access));
+					 access->addr, lk_what_of(access));
 		}
 		if (group == end)
 			break;
+		next = &lk_sites[group->site];
 		out = put_missed(out, &fetch, lk_opt.table[LK_FETCH],
-				 lk_group_ip(group), lk_group_what(group));
-		fetch.count = lk_group_size(group) - 1;
+				 lk_ip_of(next), next->what);
+		fetch.count = (ULong)next->instructions - 1;
 	}
 	data.count += n - done;
 	lk_out = out;
@@ -215,12 +221,6 @@ static void filter_plain(void)
 	totals[LK_STORE] += stores;
 	totals[LK_LOAD] += n - stores;
 }
-
-/*
- * Fillings of the log after which the windows are emptied: what the model
- * hears of a page is not older than some 400,000 accesses.
- */
-#define FILLINGS 128
 
 /* Makes records of what is logged. */
 void lk_filter(void)
@@ -243,7 +243,7 @@ void lk_filter(void)
 		lk_waits_emptied();
 	lk_groups_end = lk_groups;
 	lk_accesses_end = LK_ACCESSES_FIRST;
-	if (lk_opt.window && ++fillings % FILLINGS == 0) {
+	if (lk_opt.window && ++fillings % LK_FILLINGS == 0) {
 		lk_empty_windows();
 		lk_send_records();
 	}

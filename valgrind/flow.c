@@ -116,7 +116,7 @@ static IRExpr *later_of(struct gen *g, IRExpr *a, IRExpr *b)
 	return bind(g, IRExpr_ITE(IRExpr_RdTmp(less), b, a));
 }
 
-/* Where in the log of accesses a source stands; 0: nowhere. */
+/* Where in the log of accesses a source stands; NULL: nowhere. */
 static IRExpr *place_of(struct gen *g, struct lk_source source)
 {
 	IRExpr *place = NULL;
@@ -124,17 +124,17 @@ static IRExpr *place_of(struct gen *g, struct lk_source source)
 
 	if (source.access)
 		return later(g, g->accesses_end,
-			     (source.access - 1) * sizeof(ULong));
+			     (source.access - 1) * sizeof(struct lk_access));
 	for (i = 0; i < LK_REGISTERS; i++) {
 		if (!(source.registers >> i & 1))
 			continue;
 		place = place ? later_of(g, place, entered_with(g, i)) :
 				entered_with(g, i);
 	}
-	return place ? place : u64(0);
+	return place;
 }
 
-/* Where in the log the load stands that a value was computed from last. */
+/* Where in the log the load stands that a value was computed from last, or NULL. */
 IRExpr *lk_flow_origin(struct gen *g, const IRExpr *value)
 {
 	return place_of(g, source_of(g, value));
@@ -145,6 +145,7 @@ static void put(struct gen *g, const IRStmt *st)
 	UInt i = register_at(st->Ist.Put.offset);
 	const IRExpr *data = st->Ist.Put.data;
 	struct lk_source source;
+	IRExpr *place;
 
 	if (i == LK_REGISTERS)
 		return;
@@ -158,7 +159,8 @@ static void put(struct gen *g, const IRStmt *st)
 	/* Before it is overwritten; VEX drops it where nobody asks for it. */
 	entered_with(g, i);
 	g->registers[i] = source;
-	store(g, address_of(&lk_flow_registers[i]), place_of(g, source));
+	place = place_of(g, source);
+	store(g, address_of(&lk_flow_registers[i]), place ? place : u64(0));
 }
 
 /* Follows a statement; `loaded`: the access that it logged a load as, or 0. */

@@ -66,6 +66,15 @@ static inline void store(struct gen *g, IRExpr *addr, IRExpr *value)
 	addStmtToIRSB(g->out, IRStmt_Store(Iend_LE, addr, value));
 }
 
+static inline IRExpr *low_half(struct gen *g, IRExpr *value)
+{
+	IRTemp temp = newIRTemp(g->out->tyenv, Ity_I32);
+
+	addStmtToIRSB(g->out,
+		      IRStmt_WrTmp(temp, IRExpr_Unop(Iop_64to32, value)));
+	return IRExpr_RdTmp(temp);
+}
+
 static inline IRExpr *address_of(const void *p)
 {
 	return u64((ULong)(Addr)p);

@@ -2,9 +2,9 @@
 /*
  * What is added to the program's code: it logs, and nothing more.
  *
- * An access stores its address and a constant that says what it is; a group
- * of instructions stores a constant of its own and where the log of accesses
- * stood before it. A superblock looks once, where it is entered, whether the
+ * An access stores its address and the number of what it is; a group of
+ * instructions stores a number of its own and where the log of accesses stood
+ * before it. A superblock looks once, where it is entered, whether the
  * logs are full, and then calls lk_filter, which makes the records. The ends
  * of the logs are brought up to date before each exit, so a fault costs at
  * most the accesses since the last one.
@@ -48,7 +48,8 @@ static void tell_ends(struct gen *g)
 {
 	if (g->accesses != g->told_accesses)
 		store(g, address_of(&lk_accesses_end),
-		      later(g, g->accesses_end, g->accesses * sizeof(ULong)));
+		      later(g, g->accesses_end,
+			    g->accesses * sizeof(struct lk_access)));
 	if (g->groups != g->told_groups)
 		store(g, address_of(&lk_groups_end),
 		      later(g, g->groups_end,
@@ -69,27 +70,28 @@ static Bool is_always(const IRExpr *guard)
 static UInt put_data(struct gen *g, enum lk_kind kind, IRExpr *addr,
 		     UInt size, IRExpr *guard)
 {
-	ULong what = LK_WHAT(g->ip, kind, size < 255 ? size : 255);
-	IRExpr *entry;
-	IRExpr *code = u64(what);
+	ULong at = g->accesses * sizeof(struct lk_access);
+	IRExpr *origin;
+	IRExpr *site;
 
 	tl_assert(g->accesses < LK_MORE);
 	if (guard && guard->tag == Iex_Const && !guard->Iex.Const.con->Ico.U1)
 		return 0;
+	site = u64(lk_number_of((struct lk_site){
+		LK_WHAT(g->ip, kind, size < 255 ? size : 255) }));
 	if (!is_always(guard)) {
-		code = bind(g, IRExpr_ITE(guard, code, u64(LK_NOT_TAKEN)));
+		site = bind(g, IRExpr_ITE(guard, site, u64(LK_NOT_TAKEN)));
 		store(g, address_of(&lk_some_not_taken), u64(1));
 	}
-	entry = later(g, g->accesses_end, g->accesses * sizeof(ULong));
-	store(g, entry, addr);
-	entry = later(g, g->accesses_end,
-		      g->accesses * sizeof(ULong) + LK_WHATS_OFFSET);
-	store(g, entry, code);
-	if (lk_opt.waits) {
-		entry = later(g, g->accesses_end,
-			      g->accesses * sizeof(ULong) + LK_ORIGINS_OFFSET);
-		store(g, entry, lk_flow_origin(g, addr));
-	}
+	store(g, later(g, g->accesses_end, at), addr);
+	/* With an origin of 0 above it. */
+	at += offsetof(struct lk_access, site);
+	store(g, later(g, g->accesses_end, at), site);
+	origin = lk_opt.waits ? lk_flow_origin(g, addr) : NULL;
+	at += offsetof(struct lk_access, origin) -
+	      offsetof(struct lk_access, site);
+	if (origin)
+		store(g, later(g, g->accesses_end, at), low_half(g, origin));
 	return ++g->accesses;
 }
 
@@ -143,10 +145,10 @@ static void put_group(struct gen *g, const IRSB *in, Int at)
 	Bool split = first->tag != Ist_IMark;
 	Bool touched = False;
 	UInt n = !split;
-	ULong stored = 0;
+	UInt stored = 0;
 	ULong lines = split ? 0 : lk_line_bit(g->ip);
-	IRExpr *group = later(g, g->groups_end,
-			      g->groups * sizeof(struct lk_group));
+	ULong group = g->groups * sizeof(struct lk_group);
+	struct lk_site site;
 	Int i;
 
 	for (i = at; i < in->stmts_used; i++) {
@@ -155,7 +157,7 @@ static void put_group(struct gen *g, const IRSB *in, Int at)
 		if (st->tag == Ist_Exit)
 			break;
 		if (st->tag == Ist_IMark && i > at) {
-			if (split || !filtered() || n == LK_MOST_GROUPED ||
+			if (split || !filtered() ||
 			    (unified() && touched) ||
 			    (st->Ist.IMark.addr ^ g->ip) >> lk_unit_shift())
 				break;
@@ -169,19 +171,14 @@ static void put_group(struct gen *g, const IRSB *in, Int at)
 	g->groups++;
 	g->grouped = split ? 0 : n - 1;
 	g->open = True;
-	store(g, group,
-	      u64(LK_GROUP(g->ip, n, split ? 0 : first->Ist.IMark.len)));
-	group = binop(g, Iop_Add64, group,
-		      u64(offsetof(struct lk_group, before)));
-	store(g, group,
-	      later(g, g->accesses_end, (stored << LK_STORES_SHIFT) +
-			      g->accesses * sizeof(ULong)));
-	if (lk_opt.window) {
-		group = binop(g, Iop_Add64, group,
-			      u64(offsetof(struct lk_group, lines) -
-				  offsetof(struct lk_group, before)));
-		store(g, group, u64(lines));
-	}
+	site = (struct lk_site){
+		LK_WHAT(g->ip, LK_FETCH, split ? 0 : first->Ist.IMark.len),
+		lines, stored, n };
+	store(g, later(g, g->groups_end, group), u64(lk_number_of(site)));
+	group += offsetof(struct lk_group, before);
+	store(g, later(g, g->groups_end, group),
+	      later(g, g->accesses_end,
+		    g->accesses * sizeof(struct lk_access)));
 }
 
 static void put_instruction(struct gen *g, const IRSB *in, Int at)

@@ -7,40 +7,31 @@
 
 #define LK_PAGE_SHIFT 12
 
-static inline ULong lk_what_of(const ULong *access)
+/*
+ * Fillings of the log after which the windows are emptied: what the model
+ * hears of a page is not older than some 400,000 accesses.
+ */
+#define LK_FILLINGS 128
+
+static inline ULong lk_what_of(const struct lk_access *access)
 {
-	return access[LK_WHATS_OFFSET / sizeof(ULong)];
+	return lk_sites[access->site].what;
 }
 
 /* The access that the address comes from; NULL = none that is known. */
-static inline const ULong *lk_origin_of(const ULong *access)
+static inline const struct lk_access *
+lk_origin_of(const struct lk_access *access)
 {
-	return (const ULong *)access[LK_ORIGINS_OFFSET / sizeof(ULong)];
+	return (const struct lk_access *)(Addr)access->origin;
 }
 
-static inline ULong lk_group_size(const struct lk_group *group)
+static inline ULong lk_ip_of(const struct lk_site *site)
 {
-	return group->code >> 48 & LK_MOST_GROUPED;
-}
-
-static inline ULong lk_group_ip(const struct lk_group *group)
-{
-	return group->code & LK_ADDR_MASK;
-}
-
-static inline ULong lk_group_what(const struct lk_group *group)
-{
-	return LK_WHAT(group->code, LK_FETCH, group->code >> LK_SIZE_SHIFT);
-}
-
-/* Where the log of accesses ended before the group. */
-static inline const ULong *lk_before(const struct lk_group *group)
-{
-	return (const ULong *)(group->before & 0xffffffff);
+	return site->what & LK_ADDR_MASK;
 }
 
 /* A logged access has brought its page into the window. */
-static inline void lk_note_visit(const ULong *access)
+static inline void lk_note_visit(const struct lk_access *access)
 {
 	/* Nobody waits for a store. */
 	if (lk_opt.waits && (lk_what_of(access) >> LK_KIND_SHIFT & 3) == LK_LOAD)

@@ -77,33 +77,42 @@ struct lk_record {
 #define LK_OTHERS_SHIFT 6
 
 /*
- * The logs, which the added code writes and lk_filter empties. Accesses:
- * addresses, and at fixed distances what each is and, where waits are asked
- * for, where the load is logged that its address comes from (0: unknown, or at
- * hand). Groups of instructions:
- * a constant; the address where the log of accesses ended before it (it lies
- * below 4 GiB, where the tool is loaded) and how many stores without a guard
- * it makes; where there are windows, the lines of the page that it is on.
+ * What is known of an access, or of a group and its first instruction, when it
+ * is instrumented.
  */
-struct lk_group {
-	ULong code;
-	ULong before;
+struct lk_site {
+	ULong what; /* LK_WHAT */
+	/* Of a group: the lines of its page that it is on, a bit each; */
 	ULong lines;
+	/* the stores without a guard that it makes; */
+	UInt stores;
+	/* its instructions (0: the last one goes on after an exit). */
+	UInt instructions;
 };
-#define LK_STORES_SHIFT 32
+extern struct lk_site *lk_sites; /* by number */
+
+/*
+ * The logs, which the added code writes and lk_filter empties. An access:
+ * its address; the number of its site; where waits are asked for, where the
+ * load is logged that its address comes from (0: unknown, or at hand; the logs
+ * lie below 4 GiB, where the tool is loaded). A group of instructions: the
+ * number of its site; where the log of accesses ended before it.
+ */
+struct lk_access {
+	ULong addr;
+	UInt site;
+	UInt origin;
+};
+struct lk_group {
+	ULong site;
+	const struct lk_access *before;
+};
 /* Instruction, kind, size, at the bits where a record has them. */
 #define LK_WHAT(ip, kind, size)                                         \
 	(((ULong)(ip) & LK_ADDR_MASK) | (ULong)(kind) << LK_KIND_SHIFT | \
 	 (ULong)(size) << LK_SIZE_SHIFT)
-#define LK_NOT_TAKEN LK_WHAT(0, LK_REPEATS, 0)
-/*
- * First instruction, number of instructions (0 = the last one goes on after
- * an exit), size of the first.
- */
-#define LK_GROUP(ip, n, size)                            \
-	(((ULong)(ip) & LK_ADDR_MASK) | (ULong)(n) << 48 | \
-	 (ULong)(size) << LK_SIZE_SHIFT)
-#define LK_MOST_GROUPED 255
+/* The site of an access that did not take place, of kind LK_REPEATS. */
+#define LK_NOT_TAKEN 0
 
 /* With the accesses that usually lie between: a first-level data cache. */
 #define LK_GROUPS 512
@@ -115,14 +124,12 @@ struct lk_group {
 #define LK_MORE 1000
 #define LK_ACCESSES ((LK_GROUPS + 1) * LK_MORE)
 extern struct lk_group lk_groups[LK_GROUPS + LK_MORE];
-/* Addresses; what they are. Before the first there is room for one. */
-extern ULong lk_accesses[3][1 + LK_ACCESSES];
+/* Before the first there is room for one. */
+extern struct lk_access lk_accesses[1 + LK_ACCESSES];
 #define LK_GROUPS_FULL (&lk_groups[LK_GROUPS])
-#define LK_ACCESSES_FIRST (&lk_accesses[0][1])
-#define LK_WHATS_OFFSET sizeof(lk_accesses[0])
-#define LK_ORIGINS_OFFSET (2 * sizeof(lk_accesses[0]))
+#define LK_ACCESSES_FIRST (&lk_accesses[1])
 extern struct lk_group *lk_groups_end;
-extern ULong *lk_accesses_end;
+extern struct lk_access *lk_accesses_end;
 /* Some access in the log may have LK_NOT_TAKEN. */
 extern ULong lk_some_not_taken;
 
@@ -134,6 +141,10 @@ void lk_empty_slots(void);
 void lk_forget_totals(void);
 void lk_send_totals(ThreadId tid);
 
+/* sites.c */
+void lk_sites_init(void);
+UInt lk_number_of(struct lk_site site);
+
 /* flow.c */
 /* The program's general registers, in the order of VEX's guest state. */
 #define LK_REGISTERS 16
@@ -141,7 +152,7 @@ void lk_send_totals(ThreadId tid);
 extern ULong lk_flow_registers[LK_REGISTERS];
 
 /* waits.c */
-void lk_waits_visit(const ULong *access);
+void lk_waits_visit(const struct lk_access *access);
 void lk_waits_emptied(void);
 void lk_forget_waits(void);
 void lk_send_waits(ThreadId tid);

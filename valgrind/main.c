@@ -101,6 +101,7 @@ static void post_clo_init(void)
 		lk_opt.window = 0;
 	if (!lk_opt.window)
 		lk_opt.waits = False;
+	lk_sites_init();
 	lk_filter_init();
 	lk_wire_open();
 }

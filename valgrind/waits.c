@@ -38,6 +38,9 @@ struct site {
 	ULong waits;
 };
 static VgHashTable *sites;
+/* Those met last, by instruction. */
+#define RECENT 1024
+static struct site *recent[RECENT];
 
 /* Of the present filling of the log. */
 static UInt level_of[LK_ACCESSES]; /* by place in the log; 0: no visit */
@@ -49,7 +52,7 @@ static UInt retired_level;
 static UInt highest;
 static UInt ahead; /* accesses among AHEAD instructions */
 
-static UInt place_of(const ULong *access)
+static UInt place_of(const struct lk_access *access)
 {
 	return access - LK_ACCESSES_FIRST;
 }
@@ -65,23 +68,23 @@ static UInt accesses_ahead(void)
 	ULong instructions = 1;
 
 	for (group = lk_groups; group < lk_groups_end; group++)
-		instructions += lk_group_size(group);
+		instructions += lk_sites[group->site].instructions;
 	return (ULong)AHEAD * place_of(lk_accesses_end) / instructions;
 }
 
 /* The level of the visit that brought in what an access reads; 0: of none. */
-static UInt level_read(const ULong *access)
+static UInt level_read(const struct lk_access *access)
 {
-	UInt at = latest[latest_of(*access)];
+	UInt at = latest[latest_of(access->addr)];
 
 	if (!at || at > 1 + place_of(access) ||
-	    (LK_ACCESSES_FIRST[at - 1] ^ *access) >> LK_PAGE_SHIFT)
+	    (LK_ACCESSES_FIRST[at - 1].addr ^ access->addr) >> LK_PAGE_SHIFT)
 		return 0;
 	return level_of[at - 1];
 }
 
 /* The level that must be done before an access's address is known; 0: none. */
-static UInt origin_level(const ULong *access)
+static UInt origin_level(const struct lk_access *access)
 {
 	UInt level = 0;
 	UInt i;
@@ -99,7 +102,7 @@ static UInt origin_level(const ULong *access)
 	return level;
 }
 
-static struct site *site_of(UWord ip)
+static struct site *find_site(UWord ip)
 {
 	struct site *site;
 
@@ -114,8 +117,17 @@ static struct site *site_of(UWord ip)
 	return site;
 }
 
+static struct site *site_of(UWord ip)
+{
+	struct site **site = &recent[ip % RECENT];
+
+	if (!*site || (*site)->ip != ip)
+		*site = find_site(ip);
+	return *site;
+}
+
 /* A logged load has brought in a page. */
-void lk_waits_visit(const ULong *access)
+void lk_waits_visit(const struct lk_access *access)
 {
 	UInt at = place_of(access);
 	struct site *site = site_of(lk_what_of(access) & LK_ADDR_MASK);
@@ -134,7 +146,7 @@ void lk_waits_visit(const ULong *access)
 		site->waits += origin > retired_level;
 	}
 	level_of[at] = level;
-	latest[latest_of(*access)] = 1 + at;
+	latest[latest_of(access->addr)] = 1 + at;
 	visited[visits++] = at;
 }
 
@@ -144,7 +156,7 @@ void lk_waits_emptied(void)
 	while (visits) {
 		UInt at = visited[--visits];
 
-		level_of[at] = latest[latest_of(LK_ACCESSES_FIRST[at])] = 0;
+		level_of[at] = latest[latest_of(LK_ACCESSES_FIRST[at].addr)] = 0;
 	}
 	retired = retired_level = highest = 0;
 	VG_(memset)(lk_flow_registers, 0, sizeof(lk_flow_registers));
@@ -155,6 +167,7 @@ void lk_forget_waits(void)
 	if (sites)
 		VG_(HT_destruct)(sites, VG_(free));
 	sites = NULL;
+	VG_(memset)(recent, 0, sizeof(recent));
 }
 
 /* Of all instructions with visits, also where none waits: that is known too. */

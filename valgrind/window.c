@@ -38,7 +38,7 @@ struct place {
 
 struct window {
 	struct place at[LK_MOST_WINDOW];
-	Int last[LK_MOST_WINDOW]; /* time of the last access, plus the place */
+	UInt last[LK_MOST_WINDOW]; /* time of the last access, plus the place */
 	UInt n;
 	ULong taken;                         /* places, a bit each */
 	ULong of_class[1 << LK_MAX_CLASSES]; /* taken ones of its pages */
@@ -51,13 +51,11 @@ struct window {
 
 static struct window windows[LK_TABLES];
 /*
- * When: accesses since the windows were empty, times the places, plus the least
- * Int. So times are in order as vectors compare them, and there is room for
- * those of all fillings after which windows are emptied.
+ * When: accesses since the windows were empty, times the places. There is room
+ * for those of all fillings after which windows are emptied.
  */
-#define BEGIN ((Int)(1U << 31))
-#define NEVER 0x7fffffff
-static Int now = BEGIN;
+static UInt now;
+#define NEVER (~0U)
 
 /*
  * Records that a frame has room for before a page comes in: to bring it in,
@@ -88,7 +86,7 @@ static inline UInt class_of(ULong page)
 	return page & ((1U << lk_opt.classes) - 1);
 }
 
-static inline Int lesser(Int a, Int b)
+static inline UInt lesser(UInt a, UInt b)
 {
 	return a < b ? a : b;
 }
@@ -96,11 +94,11 @@ static inline Int lesser(Int a, Int b)
 /* Of some places, not none: the page whose last access lies furthest back. */
 static UInt oldest(const struct window *w, ULong places)
 {
-	Int least = NEVER;
+	UInt least = NEVER;
 
 	for (; places; places &= places - 1)
 		least = lesser(least, w->last[__builtin_ctzll(places)]);
-	return (UInt)least % LK_MOST_WINDOW;
+	return least % LK_MOST_WINDOW;
 }
 
 /*
@@ -109,8 +107,8 @@ static UInt oldest(const struct window *w, ULong places)
  */
 static UInt oldest_of_all(const struct window *w)
 {
-	const Int *last = w->last;
-	Int a = last[0], b = last[1], c = last[2], d = last[3];
+	const UInt *last = w->last;
+	UInt a = last[0], b = last[1], c = last[2], d = last[3];
 	UInt i;
 
 	for (i = 4; i < lk_opt.window; i += 4) {
@@ -119,7 +117,7 @@ static UInt oldest_of_all(const struct window *w)
 		c = lesser(c, last[i + 2]);
 		d = lesser(d, last[i + 3]);
 	}
-	return (UInt)lesser(lesser(a, b), lesser(c, d)) % LK_MOST_WINDOW;
+	return lesser(lesser(a, b), lesser(c, d)) % LK_MOST_WINDOW;
 }
 
 static inline ULong count_of(const struct place *place)
@@ -209,7 +207,7 @@ void lk_empty_windows(void)
 		while (windows[table].taken)
 			put_leave(&windows[table],
 				  oldest_of_all(&windows[table]));
-	now = BEGIN;
+	now = 0;
 }
 
 static inline Bool is_full(const struct window *w, UInt class)
@@ -274,8 +272,8 @@ static inline Bool is_at(const struct window *w, UInt i, ULong page)
 }
 
 /* Counts `n` accesses to the page at this place; the time after that. */
-static inline Int count(struct window *w, UInt i, UInt bank, ULong n,
-			ULong lines, Int time)
+static inline UInt count(struct window *w, UInt i, UInt bank, ULong n,
+			ULong lines, UInt time)
 {
 	w->at[i].count[bank] += n;
 	w->at[i].lines[bank] |= lines;
@@ -302,21 +300,21 @@ Bool lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
 
 /* The place of a logged access whose page is not where the hint leads. */
 static __attribute__((noinline)) UInt bring_in(struct window *w,
-						const ULong *access)
+						const struct lk_access *access)
 {
-	UInt i = search(w, page_of(*access));
+	UInt i = search(w, page_of(access->addr));
 
 	if (i == NOWHERE) {
-		i = enter(w, *access, lk_what_of(access));
+		i = enter(w, access->addr, lk_what_of(access));
 		lk_note_visit(access);
 	}
 	return i;
 }
 
-static inline Int put_access(struct window *w, const ULong *access, UInt bank,
-			     Int time)
+static inline UInt put_access(struct window *w, const struct lk_access *access, UInt bank,
+			     UInt time)
 {
-	ULong page = page_of(*access);
+	ULong page = page_of(access->addr);
 	UInt i = w->hint[hint_of(page)];
 
 	if (!is_at(w, i, page)) {
@@ -324,17 +322,17 @@ static inline Int put_access(struct window *w, const ULong *access, UInt bank,
 		i = bring_in(w, access);
 		time = now;
 	}
-	return count(w, i, bank, 1, lk_line_bit(*access), time);
+	return count(w, i, bank, 1, lk_line_bit(access->addr), time);
 }
 
 /*
  * Logged accesses, each counted by itself: to put those of a page together
  * takes branches that nobody can foretell.
  */
-static void put_accesses(struct window *w, const ULong *access,
-			 const ULong *end)
+static void put_accesses(struct window *w, const struct lk_access *access,
+			 const struct lk_access *end)
 {
-	Int time = now;
+	UInt time = now;
 
 	for (; access + 1 < end; access += BANKS) {
 		time = put_access(w, access, 0, time);
@@ -345,45 +343,51 @@ static void put_accesses(struct window *w, const ULong *access,
 	now = time;
 }
 
-/* What the windows have seen of the logs. */
-struct seen {
-	const ULong *access; /* the next one */
-	ULong instructions;
-	ULong stores;
-};
+/* The first access that the windows have not seen. */
+static const struct lk_access *unseen;
 
-static __attribute__((noinline)) UInt fetch_in(struct seen *seen,
+/*
+ * In the order of the program, but for those that follow to the same page: if
+ * the windows are emptied now, that page would be recorded again.
+ */
+static void put_unseen(const struct lk_access *end)
+{
+	if (unseen >= end)
+		return;
+	while (end < lk_accesses_end &&
+	       page_of(end->addr) == page_of(end[-1].addr))
+		end++;
+	put_accesses(&windows[lk_opt.table[LK_LOAD]], unseen, end);
+	unseen = end;
+}
+
+/* The place of a group whose page is not where the hint leads. */
+static __attribute__((noinline)) UInt fetch_in(struct window *w,
 						const struct lk_group *group)
 {
-	struct window *fetch = &windows[lk_opt.table[LK_FETCH]];
-	UInt i = search(fetch, page_of(lk_group_ip(group)));
+	const struct lk_site *site = &lk_sites[group->site];
+	UInt i = search(w, page_of(lk_ip_of(site)));
 
 	if (i != NOWHERE)
 		return i;
-	/* In the order of the program. */
-	put_accesses(&windows[lk_opt.table[LK_LOAD]], seen->access,
-		     lk_before(group));
-	seen->access = lk_before(group);
-	return enter(fetch, lk_group_ip(group), lk_group_what(group));
+	put_unseen(group->before);
+	return enter(w, lk_ip_of(site), site->what);
 }
 
-static inline Int put_group(struct window *fetch, struct seen *seen,
-			    const struct lk_group *group, UInt bank, Int time)
+static inline UInt put_group(struct window *w, const struct lk_group *group,
+			     const struct lk_site *site, UInt bank, UInt time)
 {
-	ULong page = page_of(lk_group_ip(group));
-	ULong n = lk_group_size(group);
-	UInt i = fetch->hint[hint_of(page)];
+	ULong page = page_of(lk_ip_of(site));
+	UInt i = w->hint[hint_of(page)];
 
-	seen->instructions += n;
-	seen->stores += group->before >> LK_STORES_SHIFT;
-	if (!n || !lk_opt.fetches)
+	if (!site->instructions || !lk_opt.fetches)
 		return time;
-	if (!is_at(fetch, i, page)) {
+	if (!is_at(w, i, page)) {
 		now = time;
-		i = fetch_in(seen, group);
+		i = fetch_in(w, group);
 		time = now;
 	}
-	return count(fetch, i, bank, n, group->lines, time);
+	return count(w, i, bank, site->instructions, site->lines, time);
 }
 
 /*
@@ -392,23 +396,28 @@ static inline Int put_group(struct window *fetch, struct seen *seen,
  */
 void lk_filter_windows(ULong totals[LK_TABLES])
 {
-	struct window *fetch = &windows[lk_opt.table[LK_FETCH]];
-	struct seen seen = { LK_ACCESSES_FIRST, 0, 0 };
-	const struct lk_group *group;
-	Int time = now;
+	struct window *w = &windows[lk_opt.table[LK_FETCH]];
+	const struct lk_group *group = lk_groups;
+	const struct lk_group *end = lk_groups_end;
+	const struct lk_site *sites = lk_sites;
+	ULong instructions = 0;
+	ULong stores = 0;
+	UInt time = now;
 
-	for (group = lk_groups; group + 1 < lk_groups_end; group += BANKS) {
-		time = put_group(fetch, &seen, group, 0, time);
-		time = put_group(fetch, &seen, group + 1, 1, time);
+	unseen = LK_ACCESSES_FIRST;
+	for (; group < end; group++) {
+		const struct lk_site *site = &sites[group->site];
+
+		instructions += site->instructions;
+		stores += site->stores;
+		time = put_group(w, group, site, (group - lk_groups) % BANKS,
+				 time);
 	}
-	if (group < lk_groups_end)
-		time = put_group(fetch, &seen, group, 0, time);
 	now = time;
-	put_accesses(&windows[lk_opt.table[LK_LOAD]], seen.access,
-		     lk_accesses_end);
-	totals[LK_FETCH] += seen.instructions;
-	totals[LK_STORE] += seen.stores;
-	totals[LK_LOAD] += lk_accesses_end - LK_ACCESSES_FIRST - seen.stores;
+	put_unseen(lk_accesses_end);
+	totals[LK_FETCH] += instructions;
+	totals[LK_STORE] += stores;
+	totals[LK_LOAD] += lk_accesses_end - LK_ACCESSES_FIRST - stores;
 }
 
 void lk_windows_init(void)
@@ -417,8 +426,12 @@ void lk_windows_init(void)
 	UInt i;
 
 	tl_assert(room_for(LK_SMALL_WINDOW) <= LK_FEWEST_RECORDS);
+	tl_assert((ULong)LK_FILLINGS * (LK_ACCESSES + LK_GROUPS + LK_MORE) *
+			  LK_MOST_WINDOW <
+		  1ULL << 32);
 	for (table = 0; table < LK_TABLES; table++)
-		for (i = 0; i < LK_MOST_WINDOW; i++)
-			windows[table].at[i].page = ~0ULL,
+		for (i = 0; i < LK_MOST_WINDOW; i++) {
+			windows[table].at[i].page = ~0ULL;
 			windows[table].last[i] = NEVER;
+		}
 }

@@ -17,7 +17,7 @@ macro_rules! source {
 }
 
 /// The tool's source: the installed `lookaside` needs no source tree.
-const SOURCES: [(&str, &str); 14] = [
+const SOURCES: [(&str, &str); 15] = [
     source!("lookaside.h"),
     source!("log.h"),
     source!("generate.h"),
@@ -31,6 +31,7 @@ const SOURCES: [(&str, &str); 14] = [
     source!("instrument.c"),
     source!("flow.c"),
     source!("waits.c"),
+    source!("sites.c"),
     source!("preload.c"),
 ];
 /// As Valgrind itself is built: no libc beneath it.
@@ -40,7 +41,7 @@ const FLAGS: &str = "-O2 -std=gnu99 -fno-stack-protector -fno-strict-aliasing -f
 const TOOL_FLAGS: &str = "-fno-pie -no-pie -static -nodefaultlibs -nostartfiles -u _start -Wl,--build-id=none \
     -Wl,-Ttext-segment=0x58000000 -Wl,--wrap=vgPlain_kill_self -Wl,--wrap=vgModuleLocal_read_debuginfo_dwarf3 \
     -Wl,--wrap=vgPlain_should_we_trace_this_child -Wl,--wrap=vgPlain_do_syscall \
-    main.c filter.c window.c wire.c events.c exec.c instrument.c flow.c waits.c";
+    main.c filter.c window.c wire.c events.c exec.c instrument.c flow.c waits.c sites.c";
 const PRELOAD_FLAGS: &str = "-fPIC -shared -nodefaultlibs -nostartfiles -Wl,-z,interpose,-z,initfirst preload.c";
 const EXECUTABLE: &str = "lookaside-amd64-linux";
 const PRELOAD: &str = "vgpreload_lookaside-amd64-linux.so";
