@@ -38,7 +38,7 @@
 //!    that at the end of a run of accesses, and `summary.rs` makes the outcome.
 //!
 //! An array is a `store.rs`: sets in order of use (`lru.rs`), small trees (`plru.rs`), or any policy of `replacement/`
-//! over slots (`assoc.rs`). Lists of keys are looked up by `list_lookup.rs`, with vectors where the processor has them
+//! over slots, few (`slot_sets.rs`) or many (`assoc.rs`). Lists of keys are looked up by `list_lookup.rs`, with vectors where the processor has them
 //! (`avx512.rs`). `plan.rs` is the machine made ready to run, `engine.rs` the state of a run, `hardware.rs` what exists of
 //! the machine.
 
@@ -98,6 +98,7 @@ mod run_block;
 mod set_index;
 mod settle;
 mod setup;
+mod slot_sets;
 mod space;
 mod stages;
 mod store;

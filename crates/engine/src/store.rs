@@ -9,6 +9,7 @@ use crate::lookup::{one_by_one, LookupCounts, LookupKeys, LookupResult, SimdLeve
 use crate::lru::{LruSets, MAX_WAYS};
 use crate::plru::{self, TreeSets};
 use crate::prefetch::prefetch;
+use crate::slot_sets::{self, SlotSets};
 
 /// Keys ahead whose set is fetched.
 pub(crate) const AHEAD: usize = 8;
@@ -22,7 +23,9 @@ pub(crate) enum KeyStore {
     Wide(LruSets),
     /// Tree pseudo-LRU of few ways, keys of 32 bits.
     Tree(TreeSets),
-    /// Any other policy, or very many ways.
+    /// Other policies of few ways, keys of 32 bits.
+    Slots(SlotSets),
+    /// Any policy, or very many ways.
     Any(Assoc),
 }
 
@@ -32,6 +35,8 @@ impl KeyStore {
         let is_few = shape.ways <= plru::MAX_WAYS && shape.ways.is_power_of_two();
         if shape.replacement == Replacement::TreePlru && is_few && key_bits <= 32 {
             Self::Tree(TreeSets::new(shape.sets, shape.ways))
+        } else if shape.replacement != Replacement::Lru && shape.ways <= slot_sets::MAX_WAYS && key_bits <= 32 {
+            Self::Slots(SlotSets::new(shape, rng))
         } else if shape.replacement != Replacement::Lru || shape.ways > MAX_WAYS {
             Self::Any(Assoc::new(shape, rng))
         } else if key_bits <= 32 {
@@ -48,6 +53,7 @@ impl KeyStore {
             Self::Narrow(sets) => sets.access(set, key as u32),
             Self::Wide(sets) => sets.access_wide(set, key as u32, (key >> 32) as u32),
             Self::Tree(sets) => sets.access(set, key as u32),
+            Self::Slots(sets) => sets.access(set, key as u32),
             Self::Any(assoc) => assoc.access(set, key),
         }
     }
@@ -59,6 +65,7 @@ impl KeyStore {
             Self::Narrow(sets) => sets.access_or_fill(set, key as u32),
             Self::Wide(sets) => sets.access_or_fill_wide(set, key as u32, (key >> 32) as u32),
             Self::Tree(sets) => sets.access_or_fill(set, key as u32),
+            Self::Slots(sets) => sets.access_or_replace(set, key as u32).0,
             Self::Any(assoc) => assoc.access_or_fill(set, key),
         }
     }
@@ -74,6 +81,10 @@ impl KeyStore {
                 let (result, old) = sets.access_or_replace(set, key as u32);
                 (result, old.into())
             }
+            Self::Slots(sets) => {
+                let (result, old) = sets.access_or_replace(set, key as u32);
+                (result, old.into())
+            }
             Self::Any(assoc) => assoc.access_or_replace(set, key),
         }
     }
@@ -83,6 +94,7 @@ impl KeyStore {
         match self {
             Self::Narrow(sets) | Self::Wide(sets) => sets.holds(set, key as u32, (key >> 32) as u32),
             Self::Tree(sets) => sets.holds(set, key as u32),
+            Self::Slots(sets) => sets.holds(set, key as u32),
             Self::Any(assoc) => assoc.find(set, key).is_some(),
         }
     }
@@ -92,6 +104,7 @@ impl KeyStore {
         match self {
             Self::Narrow(sets) | Self::Wide(sets) => sets.remove(set, key as u32, (key >> 32) as u32),
             Self::Tree(sets) => sets.remove(set, key as u32),
+            Self::Slots(sets) => sets.remove(set, key as u32),
             Self::Any(assoc) => assoc.remove(set, key),
         }
     }
@@ -101,6 +114,7 @@ impl KeyStore {
         match self {
             Self::Narrow(sets) | Self::Wide(sets) => sets.prefetch(set),
             Self::Tree(sets) => prefetch(&sets.tags, set),
+            Self::Slots(sets) => sets.prefetch(set),
             Self::Any(assoc) => assoc.prefetch(set),
         }
     }
@@ -111,6 +125,7 @@ impl KeyStore {
             Self::Narrow(sets) => sets.look_up_list(simd, LookupKeys { seconds: &[], ..keys }, missed),
             Self::Wide(sets) => sets.look_up_list(simd, keys, missed),
             Self::Tree(sets) => sets.look_up_list(simd, keys, missed),
+            Self::Slots(sets) => sets.look_up_list(keys, missed),
             Self::Any(assoc) => {
                 let mut k = 0;
                 one_by_one(keys, missed, |set, low, high| {
@@ -130,6 +145,7 @@ impl KeyStore {
             Self::Narrow(sets) => sets.update(|tag, _| (!picks(tag.into())).then_some(tag)),
             Self::Wide(sets) => sets.update(|low, high| (!picks(wide(low, high))).then_some(low)),
             Self::Tree(sets) => sets.update(|tag| (!picks(tag.into())).then_some(tag)),
+            Self::Slots(sets) => sets.update(|tag| (!picks(tag.into())).then_some(tag)),
             Self::Any(assoc) => assoc.invalidate(|_, key| picks(key)),
         }
     }
@@ -140,6 +156,7 @@ impl KeyStore {
             Self::Narrow(sets) => sets.for_each(|tag, _| f(tag.into())),
             Self::Wide(sets) => sets.for_each(|low, high| f(wide(low, high))),
             Self::Tree(sets) => sets.for_each(|tag| f(tag.into())),
+            Self::Slots(sets) => sets.for_each(|tag| f(tag.into())),
             Self::Any(assoc) => assoc.keys().iter().filter(|&&key| key != EMPTY_KEY).for_each(|&key| f(key)),
         }
     }
@@ -151,6 +168,9 @@ impl KeyStore {
                 sets.update(|tag, _| Some(name(tag)));
             }
             Self::Tree(sets) => {
+                sets.update(|tag| Some(name(tag)));
+            }
+            Self::Slots(sets) => {
                 sets.update(|tag| Some(name(tag)));
             }
             Self::Any(assoc) => assoc.rename(|key| name(key as u32).into()),
@@ -180,11 +200,17 @@ mod tests {
         /// Of two sets and few keys, whose upper halves differ too where there is room for them.
         #[test]
         fn every_form_throws_out_and_removes_the_same_keys(
-            (ways, is_tree, bits) in (1..=MAX_WAYS, any::<bool>(), prop_oneof![Just(32u32), Just(64)]),
+            (ways, policy, bits) in (1..=MAX_WAYS, 0..5usize, prop_oneof![Just(32u32), Just(64)]),
             steps in vec((0..2usize, 0..80u64, 0..4u8), 0..400),
         ) {
-            let (ways, bits) = if is_tree { (1 << (ways % 4), 32) } else { (ways, bits) };
-            let replacement = if is_tree { Replacement::TreePlru } else { Replacement::Lru };
+            let policies = [
+                (Replacement::Lru, ways, bits),
+                (Replacement::TreePlru, 1 << (ways % 4), 32),
+                (Replacement::Fifo, ways % slot_sets::MAX_WAYS + 1, 32),
+                (Replacement::Random, ways % slot_sets::MAX_WAYS + 1, 32),
+                (Replacement::Srrip, ways % slot_sets::MAX_WAYS + 1, 32),
+            ];
+            let (replacement, ways, bits) = policies[policy];
             let shape = ArrayShape { sets: 2, ways, replacement, repeated_keys: false };
             let mut fast = KeyStore::new(shape, bits, SplitMix64::new(0));
             let mut slow = KeyStore::Any(Assoc::new(shape, SplitMix64::new(0)));

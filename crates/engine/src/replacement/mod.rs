@@ -55,16 +55,18 @@ impl ReplacementPolicy {
 macro_rules! each {
     ($policy:expr, $its:ident => $does:expr) => {
         match $policy {
-            ReplacementPolicy::UseOrder($its) => $does,
-            ReplacementPolicy::UseList($its) => $does,
-            ReplacementPolicy::FillOrder($its) => $does,
-            ReplacementPolicy::Tree($its) => $does,
-            ReplacementPolicy::UnevenTree($its) => $does,
-            ReplacementPolicy::Random($its) => $does,
-            ReplacementPolicy::ReuseIntervals($its) => $does,
+            $crate::replacement::ReplacementPolicy::UseOrder($its) => $does,
+            $crate::replacement::ReplacementPolicy::UseList($its) => $does,
+            $crate::replacement::ReplacementPolicy::FillOrder($its) => $does,
+            $crate::replacement::ReplacementPolicy::Tree($its) => $does,
+            $crate::replacement::ReplacementPolicy::UnevenTree($its) => $does,
+            $crate::replacement::ReplacementPolicy::Random($its) => $does,
+            $crate::replacement::ReplacementPolicy::ReuseIntervals($its) => $does,
         }
     };
 }
+
+pub(crate) use each as each_policy;
 
 impl SetPolicy for ReplacementPolicy {
     #[inline(always)]
