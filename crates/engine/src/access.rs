@@ -20,7 +20,7 @@ use crate::row_groups::{group_rows, AlikeRule, MAX_ROWS};
 use crate::rows::RowCost;
 use crate::stages::{MAX_ITEMS, MAX_ROUTES};
 use crate::trace_hook::SeenPart;
-use crate::AccessResult;
+use crate::{AccessResult, PagePolicy};
 
 /// Least [`Batch::reach`].
 const LEAST_REACH: usize = 4;
@@ -174,6 +174,7 @@ impl Engine {
         if let Some(passed) = &mut self.passed {
             passed.add(batch, &context.routing.tlb.order);
         }
+        self.ask_forms(batch, context);
         if context.plan.walks != WalkPlan::CountOnly && batch.walks.len > 0 {
             self.begin_walks(batch, context);
         }
@@ -324,6 +325,9 @@ impl Engine {
         // of them is not canonical.
         let is_canonical = addr & plan.address_mask & plan.kernel_bit != 0;
         self.marks_every_access |= plan.is_global(addr) && !is_canonical && plan.kernel_bit != 0;
+        if let Some(passed) = self.passed.as_mut().filter(|_| self.setup.os.pages != PagePolicy::Base) {
+            passed.add_sized(addr);
+        }
         self.chunks.learn(&self.setup, &mut self.hardware, &mut self.spaces, context, addr);
     }
 }

@@ -1,5 +1,6 @@
 //! Integer counts of a run, from which the outcome's totals are worked out at its end.
 
+use crate::array_forms::PlaceCounts;
 use crate::classes::{CLASSES, KINDS, SIDES};
 use crate::lookup::LookupResult;
 use crate::plan::EnginePlan;
@@ -27,7 +28,10 @@ pub(crate) struct EngineCounts {
     pub(crate) repeats: [u64; KINDS],
     pub(crate) context_switches: u64,
     pub(crate) shootdowns: u64,
+    /// By array; then by place of those in forms.
     pub(crate) invalidated: Vec<u64>,
+    /// By place.
+    pub(crate) forms: Vec<PlaceCounts>,
     pub(crate) table_bytes: u64,
 }
 
@@ -54,6 +58,7 @@ impl ArrayCounts {
 
 impl EngineCounts {
     pub(crate) fn new(plan: &EnginePlan) -> Self {
+        let places = plan.forms.as_ref().map_or(0, |forms| forms.places);
         let tables = plan.guest_levels.len() + plan.host.as_ref().map_or(0, |host| host.levels.len());
         Self {
             reached: std::array::from_fn(|kind| {
@@ -69,7 +74,8 @@ impl EngineCounts {
             repeats: [0; KINDS],
             context_switches: 0,
             shootdowns: 0,
-            invalidated: vec![0; plan.tlbs.len()],
+            invalidated: vec![0; plan.tlbs.len() + places],
+            forms: vec![PlaceCounts::default(); places],
             table_bytes: 0,
         }
     }

@@ -131,9 +131,10 @@ impl Hardware {
         let tags = &self.tags;
         for tlb in &mut self.tlbs {
             let of = &plan.tlbs[tlb.number];
-            invalidated[tlb.number] += tlb.invalidate(|tag, mask| {
+            let picks = |tag: u32, mask: u64| {
                 of.id_of(plan, tags, tag) == id && range.is_none_or(|range| of.overlaps(plan, tags, tag, mask, range))
-            });
+            };
+            tlb.invalidate(picks, invalidated);
         }
         self.invalidate_walk_caches(plan, |holder| holder == id);
     }
@@ -152,7 +153,7 @@ impl Hardware {
         for &slot in &routing.tlbs {
             let tlb = &mut self.tlbs[slot];
             let of = &plan.tlbs[tlb.number];
-            invalidated[tlb.number] += tlb.invalidate(|tag, _| picks(of.id_of(plan, tags, tag)));
+            tlb.invalidate(|tag, _| picks(of.id_of(plan, tags, tag)), invalidated);
         }
         for &slot in &routing.walk_caches {
             let cache = &mut self.walk_caches[slot];
@@ -196,7 +197,7 @@ impl Hardware {
     /// Invalidates all entries of TLBs and guest walk caches, and gives out all tags anew.
     pub(crate) fn empty_tlbs(&mut self, plan: &EnginePlan, invalidated: &mut [u64]) {
         for tlb in &mut self.tlbs {
-            invalidated[tlb.number] += tlb.invalidate(|_, _| true);
+            tlb.invalidate(|_, _| true, invalidated);
         }
         self.invalidate_walk_caches(plan, |_| true);
         self.tags = self.tags.emptied();

@@ -13,6 +13,8 @@ pub(crate) struct IntervalState {
     pub(crate) warms_up: bool,
     /// CPU time at each begin, and what was counted before.
     pub(crate) begins: Vec<(u64, IntervalUnits)>,
+    /// The counts then, where arrays in many forms have some.
+    pub(crate) counts: Vec<EngineCounts>,
     /// Lines of the last cache when the present interval began to count.
     pub(crate) lines: Option<u64>,
     /// Of those before it, lines that came into empty places.
@@ -33,7 +35,14 @@ pub(crate) struct IntervalUnits {
 
 impl IntervalState {
     pub(crate) fn new(plan: &EnginePlan) -> Self {
-        Self { warm_up: EngineCounts::new(plan), warms_up: false, begins: Vec::new(), lines: None, filled: Vec::new() }
+        Self {
+            warm_up: EngineCounts::new(plan),
+            warms_up: false,
+            begins: Vec::new(),
+            counts: Vec::new(),
+            lines: None,
+            filled: Vec::new(),
+        }
     }
 }
 

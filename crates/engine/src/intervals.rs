@@ -12,6 +12,9 @@ impl Engine {
         }
         self.intervals.lines = None;
         self.intervals.begins.push((cpu_ns, self.interval_units()));
+        if self.plan.forms.is_some() {
+            self.intervals.counts.push(self.counts.clone());
+        }
         self.count_apart(true);
     }
 

@@ -127,6 +127,9 @@ impl Engine {
         let slot = self.chunks.finder().find(plan.chunk_numbers.of(left.addr));
         let slot = slot.filter(|slot| self.chunks.at(slot.at() as usize).owner as usize == page.owner);
         let known = slot.map(|slot| *self.chunks.at(slot.at() as usize));
+        if let Some(passed) = self.passed.as_mut().filter(|_| slot.is_none()) {
+            passed.add_sized(left.addr);
+        }
         let class = match slot {
             Some(slot) => slot.class(),
             None => self.spaces[page.owner].class_at(page.va, &self.setup.os.pages, plan.leaf_shift[HUGE]),

@@ -41,8 +41,14 @@
 //! over slots, few (`slot_sets.rs`) or many (`assoc.rs`). Lists of keys are looked up by `list_lookup.rs`, with vectors where the processor has them
 //! (`avx512.rs`). `plan.rs` is the machine made ready to run, `engine.rs` the state of a run, `hardware.rs` what exists of
 //! the machine.
+//!
+//! # Many models over one trace
+//! `model_group.rs`: of those that differ in the later TLB levels alone, one asks the first level, and the others see what
+//! it had not (`passed_rows.rs`). `form_group.rs`: of those of which each access asks one later array, one engine asks all
+//! forms of it (`array_forms.rs`, `form_lookup.rs`), and one stack is LRU arrays of every number of ways (`way_stack.rs`).
 
 mod access;
+mod array_forms;
 mod asid;
 mod assoc;
 #[cfg(target_arch = "x86_64")]
@@ -67,6 +73,9 @@ mod error;
 mod events;
 mod fasthash;
 mod filter;
+mod form_group;
+mod form_lookup;
+mod form_store;
 mod hardware;
 mod interval_state;
 mod intervals;
@@ -114,6 +123,7 @@ mod virtual_cache;
 mod walk_cost;
 mod walker;
 mod walks;
+mod way_stack;
 mod window;
 
 pub use background::{BackgroundCounts, ModelClock};

@@ -3,6 +3,7 @@
 
 use lookaside_machine::{SharedBy, Stage, TableFormat, TableLevel};
 
+use crate::array_forms::FormsPlan;
 use crate::assoc::ArrayShape;
 use crate::classes::{CLASSES, KINDS};
 use crate::directories::Directories;
@@ -58,6 +59,8 @@ pub(crate) struct EnginePlan {
     pub(crate) tlbs: Vec<TlbPlan>,
     /// Which of a chunk's tags the first array goes by, and with it most others: see [`TlbPlan::tag_name`].
     pub(crate) usual_name: usize,
+    /// Arrays that are asked in many forms beside the routes.
+    pub(crate) forms: Option<FormsPlan>,
     /// By kind and class: the levels that an access asks.
     pub(crate) routes: [[Route; CLASSES]; KINDS],
     /// log2 bytes of a chunk: see `tags.rs`.

@@ -142,6 +142,7 @@ impl EnginePlan {
             guest_levels,
             host,
             tlbs,
+            forms: None,
             routes,
         })
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use lookaside_machine::SwitchAction;
 use lookaside_trace::{Block, WindowEvent};
 
-use crate::context::AccessContext;
+use crate::classes::HUGE;
+use crate::context::{AccessContext, KERNEL};
+use crate::passed_rows::PassedStretch;
 use crate::routing::Routing;
 use crate::tags::KERNEL_ID;
 use crate::trace_hook::SeenPart;
@@ -58,18 +60,18 @@ impl Engine {
         self.swap_warm_up();
     }
 
-    /// Runs what another model's first level had not of a block. `stretches`: of those between events, in which it made any
-    /// accesses: they may switch from one process to another.
-    pub(crate) fn run_passed(&mut self, block: &Block, stretches: &[bool]) {
+    /// Runs what another model's first level had not of a block.
+    pub(crate) fn run_passed(&mut self, block: &Block, stretches: &[PassedStretch]) {
         let (space, thread) = self.space_and_thread(block.process, block.thread);
         self.swap_warm_up();
         let ends = block.events.iter().map(|(position, event)| (*position as usize, Some(event)));
         let mut from = 0;
-        for ((to, event), &is_any) in ends.chain([(block.len(), None)]).zip(stretches) {
-            if is_any && from == to {
+        for ((to, event), PassedStretch { is_any, sized }) in ends.chain([(block.len(), None)]).zip(stretches) {
+            sized.iter().for_each(|&addr| self.decide_size(space, addr));
+            if *is_any && from == to {
                 let context = self.begin(space, thread);
                 self.contexts[thread] = Some(context);
-            } else if is_any {
+            } else if *is_any {
                 self.accesses(block, from..to, &[], (space, thread), (SeenPart::Nothing, &mut |_| {}));
             }
             from = to;
@@ -78,6 +80,13 @@ impl Engine {
             }
         }
         self.swap_warm_up();
+    }
+
+    /// Decides the size of a process's page, if it is not decided.
+    fn decide_size(&mut self, space: usize, addr: u64) {
+        let owner = if self.plan.is_global(addr) { KERNEL } else { space };
+        let va = addr & self.plan.address_mask;
+        self.spaces[owner].class_at(va, &self.setup.os.pages, self.plan.leaf_shift[HUGE]);
     }
 
     /// Accesses, with the pages that leave a window in between.

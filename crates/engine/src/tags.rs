@@ -19,7 +19,7 @@ const CHUNK_BITS: u32 = 37;
 pub(crate) const MAX_HOLDER: u64 = (1 << (64 - CHUNK_BITS)) - 2;
 
 /// Chunk numbers that there are; the tag of all ones is no chunk's.
-const NUMBERS: u32 = (1 << (32 - PAGE_BITS)) - 1;
+pub(crate) const NUMBERS: u32 = (1 << (32 - PAGE_BITS)) - 1;
 
 /// Chunks remembered.
 const RECENT: usize = 64;

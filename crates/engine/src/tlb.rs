@@ -5,6 +5,7 @@ use lookaside_stats::SplitMix64;
 
 use crate::assoc::{Assoc, EMPTY_KEY};
 use crate::classes::{BASE, BASE_SHIFT, HUGE};
+use crate::form_store::ArrayForm;
 use crate::lookup::{LookupCounts, LookupKeys, LookupResult, SimdLevel};
 use crate::lru::{LruSets, MAX_WAYS};
 use crate::plan::{EnginePlan, TlbPlan};
@@ -23,6 +24,8 @@ pub(crate) struct TlbInstance {
     entries: TlbEntries,
     /// Fills shared out to the arrays beside this one.
     pub(crate) rotation: u64,
+    /// The same array in other forms, if it is asked in such.
+    pub(crate) forms: Vec<ArrayForm>,
 }
 
 #[derive(Debug)]
@@ -156,6 +159,7 @@ impl TlbInstance {
     pub(crate) fn new(plan: &EnginePlan, number: usize, rng: SplitMix64) -> Self {
         let tlb = &plan.tlbs[number];
         let shape = tlb.shape;
+        let forms = plan.forms.iter().flat_map(|forms| forms.instances_of(number, plan.tlbs.len(), &rng)).collect();
         let entries = if tlb.coalesce_shift == 0 {
             TlbEntries::Pages(KeyStore::new(shape, 32, rng))
         } else if shape.replacement == Replacement::Lru && shape.ways <= MAX_WAYS && tlb.keeps_distance {
@@ -163,7 +167,7 @@ impl TlbInstance {
         } else {
             TlbEntries::Scattered(Assoc::new(shape, rng), vec![(0, 0); shape.sets * shape.ways])
         };
-        Self { number, entries, rotation: 0 }
+        Self { number, entries, rotation: 0, forms }
     }
 
     /// Is the page there? Touches its entry if so.
@@ -244,17 +248,20 @@ impl TlbInstance {
         }
     }
 
-    /// Invalidates the entries whose tag and covered pages the predicate picks: how many.
-    pub(crate) fn invalidate(&mut self, mut picks: impl FnMut(u32, u64) -> bool) -> u64 {
-        match &mut self.entries {
+    /// Invalidates the entries whose tag and covered pages the predicate picks: how many is added by array and, of forms,
+    /// by place.
+    pub(crate) fn invalidate(&mut self, mut picks: impl FnMut(u32, u64) -> bool, invalidated: &mut [u64]) {
+        self.forms.iter_mut().for_each(|form| form.invalidate(|tag| picks(tag, 1), invalidated));
+        invalidated[self.number] += match &mut self.entries {
             TlbEntries::Pages(store) => store.invalidate(|tag| picks(tag as u32, 1)),
             TlbEntries::Blocks(sets) => sets.update(|tag, mask| (!picks(tag, mask.into())).then_some(tag)),
             TlbEntries::Scattered(assoc, blocks) => assoc.invalidate(|slot, tag| picks(tag as u32, blocks[slot].0)),
-        }
+        };
     }
 
     /// Calls `f` with the tag of each entry.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u32)) {
+        self.forms.iter().for_each(|form| form.for_each(&mut f));
         match &self.entries {
             TlbEntries::Pages(store) => store.for_each(|tag| f(tag as u32)),
             TlbEntries::Blocks(sets) => sets.for_each(|tag, _| f(tag)),
@@ -266,6 +273,7 @@ impl TlbInstance {
 
     /// Puts other tags in the place of those that are there.
     pub(crate) fn rename(&mut self, mut name: impl FnMut(u32) -> u32) {
+        self.forms.iter_mut().for_each(|form| form.rename(&mut name));
         match &mut self.entries {
             TlbEntries::Pages(store) => store.rename(name),
             TlbEntries::Blocks(sets) => {

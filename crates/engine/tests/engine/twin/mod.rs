@@ -2,6 +2,7 @@
 
 mod array;
 mod background;
+mod common_level;
 mod events;
 mod generate;
 mod hardware;
@@ -11,13 +12,11 @@ mod space;
 mod walk;
 mod window;
 
-use std::ops::ControlFlow;
-
 use crate::recorder;
 use generate::{blocks, calm_ops, columns, ops, setups, BlockColumns, TraceItem};
-use lookaside_engine::{run_many, AccessResult, Detail, Engine, Filter, Outcome, Setup, WalkModel};
-use lookaside_machine::{PageSize, Replacement, Serves, Stage, Tlb};
-use lookaside_trace::{Block, Event, Granularity, Source, TraceError, TraceInfo};
+use lookaside_engine::{AccessResult, Engine, Filter, Outcome, Setup, WalkModel};
+use lookaside_machine::{PageSize, Serves, Stage, Tlb};
+use lookaside_trace::{Block, Event, Granularity, TraceInfo};
 use model::Twin;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -255,28 +254,6 @@ proptest! {
         background::check(&setup, &blocks(&ops, columns, |i| dice >> (i % 64) & 1 == 1), dice)?;
     }
 
-    /// Models that have the first level in common count what each counts by itself.
-    #[test]
-    fn a_common_first_level_is_asked_once(
-        setup in setups(), ops in ops(500), columns in columns(), cuts in any::<u64>(), dice in any::<u64>(),
-    ) {
-        let mut setup = Setup { walks: WalkModel::CountOnly, detail: Detail::Totals, locks: Vec::new(), ..setup };
-        setup.machine.tlbs.iter_mut().for_each(|tlb| tlb.lockable_entries = 0);
-        // More than there are CPUs, each of which has a model that asks.
-        let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        let others = (0..cpus + 4).map(|number| other_later_levels(&setup, dice.rotate_left(7 * number as u32)));
-        let setups: Vec<Setup> = others.collect();
-        let blocks = blocks(&ops, columns, |i| cuts >> (i % 64) & 1 == 1);
-        let mut source = GivenBlocks { info: TraceInfo::default(), blocks: blocks.clone().into_iter() };
-        let ran = run_many(setups.clone(), &mut source, |_| ControlFlow::Continue(()));
-        let ran = ran.map_err(|e| TestCaseError::fail(e.to_string()))?;
-        for (setup, outcome) in setups.into_iter().zip(ran.outcomes) {
-            let mut engine = Engine::new(setup).map_err(|e| TestCaseError::fail(e.to_string()))?;
-            blocks.iter().for_each(|block| engine.run(block));
-            prop_assert_eq!(outcome, engine.outcome());
-        }
-    }
-
     /// Where blocks end makes no difference, nor whether anyone looks on.
     #[test]
     fn blocks_may_end_anywhere(setup in setups(), ops in ops(300), columns in columns(), cuts in any::<u64>()) {
@@ -302,44 +279,6 @@ proptest! {
             blocks.iter().for_each(|block| engine.run(block));
             prop_assert_eq!(engine.outcome(), whole.clone(), "batches of {}, plainly: {}", items, plainly);
         }
-    }
-}
-
-/// The setup with other arrays after the first level, where those can be.
-fn other_later_levels(setup: &Setup, mut dice: u64) -> Setup {
-    let mut other = setup.clone();
-    let mut throw = |sides: u64| {
-        let side = dice % sides;
-        dice /= sides;
-        side
-    };
-    other.machine.tlbs.retain(|tlb| tlb.level == 1 || throw(4) > 0);
-    for tlb in other.machine.tlbs.iter_mut().filter(|tlb| tlb.level > 1) {
-        tlb.replacement = [Replacement::Lru, Replacement::Fifo, tlb.replacement][throw(3) as usize];
-        tlb.hit_cycles = throw(4) as f64;
-    }
-    other.machine.name = format!("by-{dice}");
-    if other.machine.check().is_ok() {
-        other
-    } else {
-        setup.clone()
-    }
-}
-
-/// Gives blocks that are there.
-struct GivenBlocks {
-    info: TraceInfo,
-    blocks: std::vec::IntoIter<Block>,
-}
-
-impl Source for GivenBlocks {
-    fn info(&self) -> &TraceInfo {
-        &self.info
-    }
-
-    fn next_block(&mut self, block: &mut Block) -> Result<bool, TraceError> {
-        block.clear();
-        Ok(self.blocks.next().map(|next| *block = next).is_some())
     }
 }
 
