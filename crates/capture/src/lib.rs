@@ -48,6 +48,6 @@ pub use error::CaptureError;
 pub use native_clock::{native_run, NativeRun};
 pub use program::{inspect_program, ProgramFile, ProgramIsa};
 pub use recording::{ChildEnd, ProgramControl, Recording};
-pub use request::{Intervals, RecordRequest, RecordTarget, RecorderBackend};
+pub use request::{IntervalLength, Intervals, RecordRequest, RecordTarget, RecorderBackend, RunMoment};
 pub use symbols::{CodeName, Symbols};
 pub use wire::WireReader;

@@ -31,20 +31,39 @@ pub enum RecordTarget {
     Pid(u32),
 }
 
+/// How long an interval is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntervalLength {
+    /// So many instructions.
+    Instructions(u64),
+    /// As many instructions as the thread executes in so much CPU time at its own speed. That is measured after each
+    /// interval, for the next ones.
+    CpuTime(Duration),
+}
+
+/// A moment of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunMoment {
+    /// So long after the start of the recording.
+    After(Duration),
+    /// The first call of the function that a symbol of the program or of one of its libraries names so.
+    Call(String),
+}
+
 /// Which parts of a run are recorded.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Intervals {
     /// CPU time of the program from one interval to the next, on average.
     pub every: Duration,
     /// Intervals come less often where they would cost more than this part of the program's CPU time: CPU time of ours
     /// and of what is copied. `None` = whatever they cost.
     pub budget: Option<f64>,
-    /// Instructions of one interval, at most.
-    pub instructions: u64,
-    /// Time from the start of the recording to that of the first interval.
-    pub start: Duration,
-    /// Time from the start of the recording after which none begins; `None` = while the program runs.
-    pub stop: Option<Duration>,
+    /// Of one interval, at most.
+    pub length: IntervalLength,
+    /// The first interval begins after it.
+    pub start: RunMoment,
+    /// None begins after it, where it comes after `start`; `None` = they begin while the program runs.
+    pub stop: Option<RunMoment>,
 }
 
 /// A recording to be made.

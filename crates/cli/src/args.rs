@@ -101,7 +101,9 @@ pub enum Command {
         128 + signal if interrupted")]
     Compare(compare::CompareArgs),
     /// Record a program's memory accesses as a trace
-    #[command(after_help = "Example: lookaside record -o sort.lkt sort big.txt")]
+    #[command(after_help = "Examples: lookaside record -o sort.lkt sort big.txt\n          \
+        lookaside record --every 10s --for 100ms -o service.lkt --pid 4711\n          \
+        lookaside record --every 10ms --start call:malloc -o phase.lkt sort big.txt")]
     Record(record::RecordArgs),
     /// Compile a program so that it records itself, without Valgrind
     #[command(after_help = "Example: lookaside cc gcc -O2 -o sum sum.c\n\n\

@@ -110,6 +110,30 @@ impl Symbols {
         last.map_or_else(|| "unknown".to_owned(), |name| name.to_string())
     }
 
+    /// Where the functions of this name begin in the memory of `process`: those of the first file that has any, in the
+    /// order of addresses.
+    pub(crate) fn functions_named(&mut self, process: u32, name: &str) -> Vec<u64> {
+        let mappings = self.processes.get(&process).map(ProcessMap::mappings).unwrap_or_default();
+        let mut modules: Vec<usize> = mappings.iter().map(|(_, mapping)| mapping.module).collect();
+        modules.dedup();
+        for module in modules {
+            let offsets = self.modules[module].functions_named(name, &self.debug_root);
+            let address = |offset: &u64| {
+                let its = mappings.iter().filter(|(_, mapping)| mapping.module == module);
+                its.filter_map(|(range, mapping)| {
+                    let address = range.start + offset.checked_sub(mapping.file_offset)?;
+                    range.contains(&address).then_some(address)
+                })
+                .next()
+            };
+            let addresses: Vec<u64> = offsets.iter().filter_map(address).collect();
+            if !addresses.is_empty() {
+                return addresses;
+            }
+        }
+        Vec::new()
+    }
+
     /// The instruction at `ip`, as it is called in every run of the program: by file and offset, both empty of code in
     /// no file.
     pub fn place(&self, process: u32, ip: u64) -> CodePlace {

@@ -89,6 +89,21 @@ impl MappedModule {
         names
     }
 
+    /// Where in the file the functions of this name begin: the symbol's name, or what that says in its language, with or
+    /// without what it takes.
+    pub fn functions_named(&mut self, name: &str, debug_root: &Path) -> Vec<u64> {
+        let Some((files, contents)) = self.parsed(debug_root) else { return Vec::new() };
+        let is_it = |symbol: &str| {
+            let plain = symbol.split_once('@').map_or(symbol, |(plain, _)| plain);
+            plain == name || symbol.contains(last_word(name)) && is_called(&demangled(plain), name)
+        };
+        let named = contents.symbols(files).functions().filter(|(symbol, _)| is_it(symbol));
+        let mut offsets: Vec<u64> = named.filter_map(|(_, addr)| contents.file_offset(addr)).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        offsets
+    }
+
     /// The bounds of the function at an offset in the file, as offsets in the file.
     pub fn function_bounds(&mut self, file_offset: u64, debug_root: &Path) -> Option<Range<u64>> {
         let (files, contents, (segment, addr)) = self.parsed_at(file_offset, debug_root)?;
@@ -126,12 +141,17 @@ impl MappedModule {
         file_offset: u64,
         debug_root: &'a Path,
     ) -> Option<(ElfFiles<'a>, &'a ElfContents, (LoadSegment, u64))> {
+        let (files, contents) = self.parsed(debug_root)?;
+        Some((files, contents, contents.locate(file_offset)?))
+    }
+
+    fn parsed<'a>(&'a mut self, debug_root: &'a Path) -> Option<(ElfFiles<'a>, &'a ElfContents)> {
         if self.contents.is_none() {
             self.open();
         }
         let files = ElfFiles { path: &self.path, file: self.file.as_ref(), debug_root };
         let contents = self.contents.get_or_insert_with(|| files.with_elf(|elf| ElfContents::new(elf))).as_ref()?;
-        Some((files, contents, contents.locate(file_offset)?))
+        Some((files, contents))
     }
 }
 
@@ -165,6 +185,14 @@ impl ElfContents {
         })
     }
 
+    /// The offset in the file of an address, as the file's own tables have that.
+    fn file_offset(&self, addr: u64) -> Option<u64> {
+        self.segments.iter().find_map(|segment| {
+            let within = addr.checked_sub(segment.addr).filter(|&within| within < segment.file_size)?;
+            Some(segment.file_offset + within)
+        })
+    }
+
     /// Functions and lines that the debug information gives, innermost first.
     fn frames(&self, files: ElfFiles<'_>, addr: u64, plain: &CodeName) -> Vec<CodeName> {
         let mut names = Vec::new();
@@ -190,6 +218,17 @@ fn demangled(name: &str) -> String {
     // `name@@VERSION` in some tables.
     let name = name.split_once('@').map_or(name, |(name, _)| name);
     addr2line::demangle_auto(Cow::Borrowed(name), None).into_owned()
+}
+
+/// Whether a function's name, as its language writes it, is this one, but for what stands in parentheses behind it.
+fn is_called(demangled: &str, name: &str) -> bool {
+    demangled == name || demangled.strip_prefix(name).is_some_and(|rest| rest.starts_with('('))
+}
+
+/// The last part of a name such as `space::function`, which a mangled symbol has too.
+fn last_word(name: &str) -> &str {
+    let name = name.split_once('(').map_or(name, |(name, _)| name);
+    name.rsplit_once("::").map_or(name, |(_, last)| last)
 }
 
 /// Only regular files: opening a device or a pipe can block or act.

@@ -1,6 +1,7 @@
 //! One process's map from addresses to modules, kept up to date by the events of a trace.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A module's file mapped at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +49,11 @@ impl ProcessMap {
     pub fn find(&self, ip: u64) -> Option<(u64, ModuleMapping)> {
         let (&start, range) = self.ranges.range(..=ip).next_back()?;
         (ip < range.end).then_some((start, range.mapping))
+    }
+
+    /// All mappings, in the order of addresses.
+    pub fn mappings(&self) -> Vec<(Range<u64>, ModuleMapping)> {
+        self.ranges.iter().map(|(&start, range)| (start..range.end, range.mapping)).collect()
     }
 
     /// Takes out all of `start..end`, cutting ranges at its borders.

@@ -65,6 +65,11 @@ impl SymbolTable {
         });
     }
 
+    /// All functions: names as in the table, and addresses, in their order.
+    pub fn functions(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.symbols.iter().map(|symbol| (text(&self.names, symbol), symbol.addr))
+    }
+
     /// The function that holds `addr`: its name as in the table, and its range.
     pub fn find(&self, addr: u64) -> Option<(&str, std::ops::Range<u64>)> {
         let next = self.symbols.partition_point(|symbol| symbol.addr <= addr);

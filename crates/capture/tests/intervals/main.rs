@@ -9,14 +9,18 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lookaside_capture::{start, ChildEnd, Intervals, RecordRequest, RecordTarget, RecorderBackend};
+use lookaside_capture::{
+    start, ChildEnd, IntervalLength, Intervals, RecordRequest, RecordTarget, RecorderBackend, RunMoment,
+};
 use lookaside_trace::{Event, FilterWindow, Granularity, Kind};
 use programs::{command, compile, drain, record, record_until, request, Recorded};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
 fn intervals(target: RecordTarget, every: Duration, instructions: u64) -> RecordRequest {
-    let intervals = Intervals { every, budget: None, instructions, start: Duration::ZERO, stop: None };
+    let length = IntervalLength::Instructions(instructions);
+    let start = RunMoment::After(Duration::ZERO);
+    let intervals = Intervals { every, budget: None, length, start, stop: None };
     let backend = Some(RecorderBackend::Intervals);
     RecordRequest { target, backend, intervals: Some(intervals), ..request(vec!["true".into()]) }
 }

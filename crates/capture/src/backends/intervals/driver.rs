@@ -11,8 +11,10 @@ use lookaside_stats::SplitMix64;
 
 use super::follow::IntervalEnd;
 use super::message::IntervalNews;
+use super::phase::{PhaseWatch, RunPhase};
 use super::stopped_thread::{NoCopy, StoppedThread};
-use super::target::{Interval, TargetProcess};
+use super::target::{Interval, IntervalOrder, TargetProcess};
+use super::thread_speed::LengthChooser;
 use crate::backends::sample::CollectorState;
 use crate::request::Intervals;
 
@@ -47,12 +49,16 @@ pub(super) struct IntervalTally {
     pub(super) threads: HashSet<(u32, u32)>,
     /// Why there was no interval, the last time.
     pub(super) why_none: Option<String>,
+    /// What came of the moments and the length that were asked for.
+    pub(super) asked: Vec<String>,
 }
 
 /// Makes intervals of a program, with the processes that it starts, until it has ended or nobody wants more.
 pub(super) struct IntervalDriver {
     pub(super) pid: u32,
     pub(super) intervals: Intervals,
+    pub(super) phase: PhaseWatch,
+    pub(super) length: LengthChooser,
     pub(super) collector: Arc<CollectorState>,
     pub(super) news: Sender<IntervalNews>,
     /// Whether the program has ended.
@@ -62,11 +68,10 @@ pub(super) struct IntervalDriver {
 }
 
 impl IntervalDriver {
-    pub(super) fn run(self) -> IntervalTally {
+    pub(super) fn run(mut self) -> IntervalTally {
         let mut tally = IntervalTally::default();
         let mut targets: HashMap<u32, TargetProcess> = HashMap::new();
         let mut clock = ProgramClock::new(self.pid);
-        let began = Instant::now();
         let mut cost = OwnCost::new();
         let mut held: Vec<Box<StoppedThread>> = Vec::new();
         let mut dice = SplitMix64::new(u64::from(self.pid));
@@ -74,17 +79,18 @@ impl IntervalDriver {
         // The first comes within the first half of a period: a short program has one, too.
         let mut next_ns = dice.below(every / 2 + 1);
         while !self.collector.stop.load(Ordering::Relaxed) && !(self.has_ended)() {
-            std::thread::sleep((self.intervals.every / LOOKS).clamp(LOOK[0], LOOK[1]));
+            let look = (self.intervals.every / LOOKS).clamp(LOOK[0], LOOK[1]);
+            std::thread::sleep(if self.phase.waits_for_call() { LOOK[0] } else { look });
             held.retain_mut(|thread| thread.is_held());
-            if self.intervals.stop.is_some_and(|stop| began.elapsed() > stop) {
-                if self.is_attached {
-                    break;
+            match self.phase.look() {
+                RunPhase::Over if self.is_attached => break,
+                RunPhase::Over => continue,
+                RunPhase::Before => {
+                    clock.look();
+                    next_ns = clock.total_ns + dice.below(every / 2 + 1);
+                    continue;
                 }
-                continue;
-            }
-            clock.look();
-            if began.elapsed() < self.intervals.start {
-                next_ns = clock.total_ns + dice.below(every / 2 + 1);
+                RunPhase::Within => clock.look(),
             }
             if clock.total_ns < next_ns {
                 continue;
@@ -94,16 +100,22 @@ impl IntervalDriver {
                 .entry(process)
                 .or_insert_with(|| TargetProcess::new(process, process == self.pid && !self.is_attached));
             let mut tell = |news| self.news.send(news).is_ok();
-            let most = self.intervals.instructions;
-            let lengths = (most, tally.expected(most) / WARM_UP_PART);
+            let instructions = self.length.instructions((process, thread));
+            let order = IntervalOrder {
+                instructions,
+                warm_up: tally.expected(instructions) / WARM_UP_PART,
+                cpu_ns: clock.total_ns,
+                wants_landmark: self.length.wants_landmarks(),
+            };
             let (began_interval, began_ns) = (Instant::now(), clock.total_ns);
-            let made = target.interval(thread, lengths, clock.total_ns, &mut tell);
+            let made = target.interval(thread, order, &mut tell);
             clock.copies.extend(target.ended());
             target.let_go(thread);
             let cost_ns = cost.add(began_interval.elapsed());
             match made {
                 Ok(interval) => {
                     tally.add(interval);
+                    self.length.measure((process, thread), interval.landmark.as_ref());
                     if interval.end == IntervalEnd::Stopped {
                         break;
                     }
@@ -135,6 +147,7 @@ impl IntervalDriver {
             targets.iter_mut().for_each(|(&process, target)| target.let_go(process));
         }
         tally.cpu_ns = clock.total_ns;
+        tally.asked = self.phase.remark().into_iter().chain(self.length.remark()).collect();
         tally
     }
 }
@@ -149,7 +162,8 @@ impl IntervalTally {
             count(self.intervals, "interval"),
             self.instructions as f64 / 1e6
         ));
-        if self.intervals == 0 && self.why_none.is_none() {
+        remarks.extend(self.asked.iter().cloned());
+        if self.intervals == 0 && self.why_none.is_none() && self.asked.is_empty() {
             remarks
                 .push("no interval: the program used too little CPU time, or waited whenever one was to begin".into());
         }

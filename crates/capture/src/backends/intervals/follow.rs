@@ -41,6 +41,8 @@ pub(super) trait FollowLog {
     fn words(&mut self, words: Vec<u64>) -> bool;
     /// The snapshot's memory map may have changed.
     fn maps(&mut self);
+    /// A block was executed, of so many instructions.
+    fn executed(&mut self, number: usize, instructions: u32);
 }
 
 /// Follows a snapshot for so many instructions at most; gives how many it was, and why it ended.
@@ -278,6 +280,7 @@ impl CopyFollower<'_> {
         let mut at = 0;
         while at < words.len() && self.left > 0 {
             let Some((instructions, more)) = self.translator.size(words[at]) else { break };
+            self.log.executed(words[at] as usize, instructions);
             self.left = self.left.saturating_sub(u64::from(instructions));
             at += 1 + more as usize;
         }

@@ -6,6 +6,7 @@
 mod area;
 mod block_maker;
 mod block_plan;
+mod call_marker;
 mod driver;
 mod emitter;
 mod follow;
@@ -13,16 +14,20 @@ mod harmless;
 mod injection;
 mod instruction;
 mod interval_source;
+mod landmark;
 mod message;
+mod phase;
+mod program_entry;
 mod recorded_calls;
 mod snapshot_process;
 mod stopped_thread;
 mod target;
+mod thread_speed;
 mod tracee;
 mod translator;
 
 use std::ffi::OsString;
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookaside_host::Process;
@@ -32,9 +37,12 @@ use super::sample::{child_state, ChildHandle, ChildState, CollectorState, Sample
 use crate::error::CaptureError;
 use crate::program::{inspect_program, ProgramIsa};
 use crate::recording::{ChildEnd, ProgramControl, Recording};
-use crate::request::{RecordRequest, RecordTarget, RecorderBackend};
+use crate::request::{Intervals, RecordRequest, RecordTarget, RecorderBackend, RunMoment};
 use driver::{IntervalDriver, IntervalTally};
 use interval_source::IntervalSource;
+use phase::PhaseWatch;
+use program_entry::HeldProgram;
+use thread_speed::LengthChooser;
 
 /// Words of the log under way: a megabyte each.
 const NEWS_IN_FLIGHT: usize = 32;
@@ -44,23 +52,23 @@ const NEWS_IN_FLIGHT: usize = 32;
 /// # Errors
 /// The program can't be started, or may not be looked into.
 pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> {
-    let intervals = request.intervals.ok_or_else(|| refused("no intervals were asked for".into()))?;
+    let intervals = request.intervals.clone().ok_or_else(|| refused("no intervals were asked for".into()))?;
     if !std::arch::is_x86_feature_detected!("sse4.2") {
         return Err(refused("this processor has no SSE 4.2, which translated code uses".into()));
     }
-    let (pid, program, command) = match &request.target {
+    let length = LengthChooser::new(intervals.length)
+        .map_err(|error| refused(format!("--for with a time: {}; give instructions", call_marker::refusal(&error))))?;
+    let (pid, program, command, phase) = match &request.target {
         RecordTarget::Command(command) => {
             check(command)?;
-            let [name, arguments @ ..] = &command[..] else { return Err(refused("no program given".into())) };
-            let child = Command::new(name).args(arguments).spawn();
-            let child = child
-                .map_err(|source| CaptureError::Io { what: format!("starting {}", name.to_string_lossy()), source })?;
+            let (child, phase) = started(command, &intervals)?;
             let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-            (child.id(), SampledProgram::Child(Mutex::new(ChildHandle::Running(child))), words)
+            (child.id(), SampledProgram::Child(Mutex::new(ChildHandle::Running(child))), words, phase)
         }
         RecordTarget::Pid(pid) => {
             check_running(*pid)?;
-            (*pid, SampledProgram::Attached, Process::of(*pid).command().unwrap_or_default())
+            let phase = PhaseWatch::new(*pid, &intervals).map_err(refused)?;
+            (*pid, SampledProgram::Attached, Process::of(*pid).command().unwrap_or_default(), phase)
         }
     };
     let is_attached = matches!(program, SampledProgram::Attached);
@@ -70,6 +78,8 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
     let driver = IntervalDriver {
         pid,
         intervals,
+        phase,
+        length,
         collector: Arc::clone(&state),
         news: sender,
         has_ended: Box::new(move || has_ended(pid, is_attached)),
@@ -103,6 +113,27 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
     let sampled = SampleControl { pid, program: Arc::new(program), collector: state };
     let control = IntervalControl { program: sampled, outcome };
     Ok(Recording { source, control: Box::new(control), backend: RecorderBackend::Intervals, notes: Vec::new() })
+}
+
+/// Starts the program, before it has made any call that is waited for.
+fn started(command: &[OsString], intervals: &Intervals) -> Result<(Child, PhaseWatch), CaptureError> {
+    let [name, arguments @ ..] = command else { return Err(refused("no program given".into())) };
+    let is_call = |moment: &RunMoment| matches!(moment, RunMoment::Call(_));
+    if !is_call(&intervals.start) && !intervals.stop.as_ref().is_some_and(is_call) {
+        let child = Command::new(name).args(arguments).spawn();
+        let child = child
+            .map_err(|source| CaptureError::Io { what: format!("starting {}", name.to_string_lossy()), source })?;
+        let phase = PhaseWatch::new(child.id(), intervals).map_err(refused)?;
+        return Ok((child, phase));
+    }
+    let held = HeldProgram::start(command)?;
+    match PhaseWatch::new(held.pid(), intervals) {
+        Ok(phase) => Ok((held.run(), phase)),
+        Err(why) => {
+            held.end();
+            Err(refused(why))
+        }
+    }
 }
 
 fn refused(reason: String) -> CaptureError {

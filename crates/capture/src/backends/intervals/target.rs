@@ -9,6 +9,7 @@ use lookaside_trace::{Event, MapSource, MemoryMap, Region};
 
 use super::area::{AREA_BYTES, PAGE};
 use super::follow::{follow, FollowLog, IntervalEnd};
+use super::landmark::{BlockTimes, Landmark};
 use super::message::IntervalNews;
 use super::snapshot_process::{CopiedRegion, SnapshotProcess};
 use super::stopped_thread::{NoCopy, StoppedThread};
@@ -27,6 +28,20 @@ pub(super) struct Interval {
     pub(super) end: IntervalEnd,
     /// For how long the program's thread stood still.
     pub(super) stood: Duration,
+    /// What tells the thread's speed, if that was wanted.
+    pub(super) landmark: Option<Landmark>,
+}
+
+/// What an interval shall be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IntervalOrder {
+    /// Instructions, at most, and those of them that warm the model up.
+    pub(super) instructions: u64,
+    pub(super) warm_up: u64,
+    /// CPU time of the program when it begins.
+    pub(super) cpu_ns: u64,
+    /// It shall have a landmark.
+    pub(super) wants_landmark: bool,
 }
 
 /// A process, and what is known of its code.
@@ -63,13 +78,7 @@ impl TargetProcess {
     ///
     /// # Errors
     /// No copy can be made of it, now or ever.
-    pub(super) fn interval(
-        &mut self,
-        thread: u32,
-        (most, warm_up): (u64, u64),
-        cpu_ns: u64,
-        tell: &mut Tell,
-    ) -> Result<Interval, NoCopy> {
+    pub(super) fn interval(&mut self, thread: u32, order: IntervalOrder, tell: &mut Tell) -> Result<Interval, NoCopy> {
         let process = Process::of(self.pid);
         let status = process.status().map_err(|_| NoCopy::NotNow)?;
         if status.value("Seccomp").is_some_and(|mode| mode != "0") {
@@ -108,18 +117,20 @@ impl TargetProcess {
         }
         let is_new = translator.is_none();
         let mut translator = translator.unwrap_or_else(|| Translator::new(base));
+        let IntervalOrder { instructions, warm_up, cpu_ns, wants_landmark } = order;
         let mut wanted = tell(IntervalNews::Begin { process: self.pid, thread, thread_base, cpu_ns, warm_up, is_new });
         wanted &= tell(IntervalNews::Events(events));
         let (pid, map) = (copy.tracee.0 as u32, &mut self.map);
-        let mut log = TargetLog { pid, map, tell, base, wanted };
-        let followed = follow(&copy, &mut translator, most, &mut log);
+        let mut log = TargetLog { pid, map, tell, base, wanted, times: wants_landmark.then(BlockTimes::default) };
+        let followed = follow(&copy, &mut translator, instructions, &mut log);
+        let landmark = log.times.and_then(|times| times.landmark(&|number| translator.code_range(number)));
         self.translator = Some(translator);
         drop(copy);
         if held.is_some() {
             stood += begin.elapsed();
         }
         let (instructions, end) = followed?;
-        Ok(Interval { instructions, end, stood })
+        Ok(Interval { instructions, end, stood, landmark })
     }
 
     /// The last copy that was made of it.
@@ -196,6 +207,8 @@ struct TargetLog<'a, 'b> {
     tell: &'a mut Tell<'b>,
     base: u64,
     wanted: bool,
+    /// Where a landmark is wanted.
+    times: Option<BlockTimes>,
 }
 
 impl FollowLog for TargetLog<'_, '_> {
@@ -216,6 +229,12 @@ impl FollowLog for TargetLog<'_, '_> {
         let events = self.map.reconcile(regions);
         if !events.is_empty() {
             self.wanted &= (self.tell)(IntervalNews::Events(events));
+        }
+    }
+
+    fn executed(&mut self, number: usize, instructions: u32) {
+        if let Some(times) = &mut self.times {
+            times.executed(number, instructions);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! ptrace on one thread that we attached to: each request that snapshots need, once.
 
 use std::io;
+use std::mem::offset_of;
 
 use crate::backends::read_memory;
 use libc::{c_int, c_long, c_uint, c_void, pid_t, user_regs_struct};
@@ -41,8 +42,13 @@ impl Tracee {
     /// # Errors
     /// The kernel refuses, or it is gone.
     pub(super) fn seize(thread: pid_t) -> io::Result<Self> {
+        Self::seize_with(thread, libc::PTRACE_O_TRACESYSGOOD)
+    }
+
+    /// As [`Self::seize`], with these options.
+    pub(super) fn seize_with(thread: pid_t, options: c_int) -> io::Result<Self> {
         let tracee = Self(thread);
-        tracee.request(libc::PTRACE_SEIZE, 0, c_long::from(libc::PTRACE_O_TRACESYSGOOD))?;
+        tracee.request(libc::PTRACE_SEIZE, 0, c_long::from(options))?;
         Ok(tracee)
     }
 
@@ -105,6 +111,11 @@ impl Tracee {
         let mut message = 0u64;
         self.pointer(libc::PTRACE_GETEVENTMSG, 0, (&raw mut message).cast())?;
         Ok(message)
+    }
+
+    pub(super) fn set_debug_register(&self, number: usize, value: u64) -> io::Result<()> {
+        let place = offset_of!(libc::user, u_debugreg) + number * size_of::<u64>();
+        self.request(libc::PTRACE_POKEUSER, place, value as c_long)
     }
 
     /// Where it faulted, and that by a fault of its own rather than a signal that somebody sent.

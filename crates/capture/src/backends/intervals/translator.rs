@@ -6,6 +6,7 @@
 //! translated yet traps.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, InstructionInfoFactory, MemoryOperand, Register};
 
@@ -37,6 +38,8 @@ pub(super) struct Translator {
     cursors: std::collections::BTreeMap<u32, Register>,
     /// Instructions and words of each block, by its number.
     sizes: Vec<(u32, u32)>,
+    /// Addresses of each block's code, by its number.
+    code_ranges: Vec<Range<u64>>,
     /// Plans of the last blocks, which nobody has asked for yet.
     new_plans: Vec<BlockPlan>,
     /// Of [`KEYS`], those in use, and of these the translations.
@@ -64,6 +67,7 @@ impl Translator {
             exits: HashMap::new(),
             cursors: std::collections::BTreeMap::new(),
             sizes: Vec::new(),
+            code_ranges: Vec::new(),
             new_plans: Vec::new(),
             table: HashMap::new(),
             changed: Vec::new(),
@@ -101,6 +105,11 @@ impl Translator {
     /// Instructions of a block, and words that it logs behind its number.
     pub(super) fn size(&self, number: u64) -> Option<(u32, u32)> {
         self.sizes.get(usize::try_from(number).ok()?).copied()
+    }
+
+    /// Addresses of a block's code in the program.
+    pub(super) fn code_range(&self, number: usize) -> Option<Range<u64>> {
+        self.code_ranges.get(number).cloned()
     }
 
     /// All code.
@@ -154,7 +163,7 @@ impl Translator {
     }
 
     /// Whether code that was translated lies there.
-    pub(super) fn has_code_in(&self, range: std::ops::Range<u64>) -> bool {
+    pub(super) fn has_code_in(&self, range: Range<u64>) -> bool {
         self.pages.keys().any(|&page| page + PAGE > range.start && page < range.end)
     }
 
@@ -175,6 +184,7 @@ impl Translator {
             match self.emit(ip, &instructions) {
                 Ok(plan) => {
                     self.sizes.push((plan.instructions, plan.words));
+                    self.code_ranges.push(ip..instructions.last().map_or(ip, |(last, _)| last.next_ip()));
                     self.new_plans.push(plan);
                     self.starts.insert(ip, start);
                     self.changed.push((start, self.code.len() as u32));

@@ -34,6 +34,7 @@ pub(super) use control::{ChildHandle, SampleControl, SampledProgram};
 use events::Events;
 pub(crate) use held_child::{prepare, ChildSetup};
 pub(crate) use memory::read as read_memory;
+pub(super) use perf::refusal as perf_refusal;
 
 /// The kernel refuses clock periods below 10 µs.
 const MAX_HZ: u32 = 100_000;
