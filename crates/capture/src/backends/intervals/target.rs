@@ -149,12 +149,12 @@ impl TargetProcess {
 
     /// What it runs, where that is news.
     fn begin(&mut self, process: &Process) -> Vec<Event> {
-        let executable = process.exe().ok();
-        if executable == self.executable {
+        // It may have ended since it was copied: then the copy runs what the last one did.
+        let Some(executable) = process.exe().ok().filter(|its| self.executable.as_ref() != Some(its)) else {
             return Vec::new();
-        }
-        let path = executable.as_ref().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-        self.executable = executable;
+        };
+        let path = executable.to_string_lossy().into_owned();
+        self.executable = Some(executable);
         self.map.clear();
         vec![Event::Exec { path }]
     }
@@ -236,5 +236,21 @@ impl FollowLog for TargetLog<'_, '_> {
         if let Some(times) = &mut self.times {
             times.executed(number, instructions);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_has_executed_no_other_program() {
+        let own = Process::own();
+        let mut target = TargetProcess::new(std::process::id(), false);
+        assert!(matches!(&target.begin(&own)[..], [Event::Exec { path }] if !path.is_empty()));
+        assert_eq!(target.begin(&own), []);
+        // Above the largest number that Linux gives (2^22).
+        assert_eq!(target.begin(&Process::of(5_000_000)), []);
+        assert_eq!(target.begin(&own), []);
     }
 }
