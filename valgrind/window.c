@@ -33,8 +33,7 @@ struct place {
 	ULong count[BANKS]; /* left out */
 	ULong lines[BANKS]; /* touched, a bit each */
 	ULong heard;	    /* of the count, when the model last heard of the page */
-	ULong unused;
-};
+} __attribute__((aligned(64)));
 
 struct window {
 	struct place at[LK_MOST_WINDOW];
@@ -273,7 +272,7 @@ static inline Bool is_at(const struct window *w, UInt i, ULong page)
 
 /* Counts `n` accesses to the page at this place; the time after that. */
 static inline UInt count(struct window *w, UInt i, UInt bank, ULong n,
-			ULong lines, UInt time)
+			 ULong lines, UInt time)
 {
 	w->at[i].count[bank] += n;
 	w->at[i].lines[bank] |= lines;
@@ -289,9 +288,12 @@ Bool lk_window_access(UInt kind, ULong addr, ULong what, ULong more,
 		      ULong lines)
 {
 	struct window *w = &windows[lk_opt.table[kind]];
-	UInt i = search(w, page_of(addr));
-	Bool enters = i == NOWHERE;
+	UInt i = w->hint[hint_of(page_of(addr))];
+	Bool enters;
 
+	if (!is_at(w, i, page_of(addr)))
+		i = search(w, page_of(addr));
+	enters = i == NOWHERE;
 	if (enters)
 		i = enter(w, addr, what);
 	now = count(w, i, 0, 1 + more, lines, now);
@@ -311,8 +313,8 @@ static __attribute__((noinline)) UInt bring_in(struct window *w,
 	return i;
 }
 
-static inline UInt put_access(struct window *w, const struct lk_access *access, UInt bank,
-			     UInt time)
+static inline UInt put_access(struct window *w, const struct lk_access *access,
+			      UInt bank, UInt time)
 {
 	ULong page = page_of(access->addr);
 	UInt i = w->hint[hint_of(page)];
@@ -329,8 +331,9 @@ static inline UInt put_access(struct window *w, const struct lk_access *access, 
  * Logged accesses, each counted by itself: to put those of a page together
  * takes branches that nobody can foretell.
  */
-static void put_accesses(struct window *w, const struct lk_access *access,
-			 const struct lk_access *end)
+static __attribute__((noinline)) void
+put_accesses(struct window *w, const struct lk_access *access,
+	     const struct lk_access *end)
 {
 	UInt time = now;
 

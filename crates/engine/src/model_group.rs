@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use lookaside_machine::{Machine, Tlb, Walker};
+use lookaside_machine::{Machine, Walker};
 use lookaside_trace::Block;
 
 use crate::batch::Batch;
-use crate::classes::{CLASSES, KINDS};
+use crate::classes::{BASE, CLASSES, HUGE, KINDS};
 use crate::counts::EngineCounts;
 use crate::form_group::{common_forms, FormGroup, FormGroupPlan};
 use crate::interval_state::IntervalUnits;
@@ -149,12 +149,15 @@ fn common_part(setup: &Setup, plan: &EnginePlan) -> Option<Setup> {
         plan.walks == WalkPlan::CountOnly && setup.detail == Detail::Totals && setup.locks.is_empty();
     // A page that is hit without a walk is touched all the same, of which later levels see nothing. Without tag `global` a
     // kernel page's entry may serve a user address; and entries of base pages the huge page that their range becomes.
-    let is_first_in_parts = |(number, tlb): (usize, &Tlb)| {
-        let [base, huge] = plan.tlbs[number].entry_shift;
-        tlb.level == 1 && base == huge
-    };
-    let hits_are_walked_for = (plan.narrow || plan.tlbs.iter().all(|tlb| tlb.global))
-        && (setup.os.pages == PagePolicy::Base || !setup.machine.tlbs.iter().enumerate().any(is_first_in_parts));
+    let is_in_parts = plan.routes.iter().any(|classes| {
+        let [base, huge] = [BASE, HUGE].map(|class| {
+            let array = classes[class].levels.first()?.arrays[0];
+            Some(plan.tlbs[array].layouts[class].page_shift)
+        });
+        base.is_some() && base == huge
+    });
+    let hits_are_walked_for =
+        (plan.narrow || plan.tlbs.iter().all(|tlb| tlb.global)) && (setup.os.pages == PagePolicy::Base || !is_in_parts);
     let begins_at_first = plan.routes.iter().flatten().all(|route| route.levels.first().is_none_or(|at| at.level == 1));
     (counts_walks_only && hits_are_walked_for && begins_at_first).then(|| {
         let mut common = Setup { machine: unnamed(&setup.machine), walks: WalkModel::CountOnly, ..setup.clone() };
