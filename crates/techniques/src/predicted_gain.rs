@@ -46,6 +46,8 @@ pub enum Denominator {
     ModelledTime,
     /// User time with small pages: of the native run; without one, the median of the measured runs.
     UserTime,
+    /// CPU time of the run up to its last interval, which the intervals' modelled cycles stand for.
+    CpuTimeOfIntervals,
 }
 
 /// What a prediction is made from.
@@ -74,17 +76,23 @@ pub enum GainPosition {
 
 impl PredictedGain {
     /// From the row for huge pages everywhere, scaled to the whole run by what translation costs in its part and in
-    /// all. `user_seconds`: the run's own, if they were measured. `None` where there is no such row, no cost, no clock.
+    /// all, and from a run's intervals to the run by its CPU time. `user_seconds`: the run's own, if they were measured.
+    /// `None` where there is no such row, no cost, no clock.
     pub fn new(remedies: &[Remedy], outcome: &Outcome, clock_mhz: f64, user_seconds: Option<f64>) -> Option<Self> {
         let huge = remedies.iter().find(|remedy| remedy.kind == RemedyKind::HugeEverywhere)?;
         let hz = clock_mhz * 1e6;
-        let seconds = |cycles: f64| cycles * outcome.translation_cycles() / huge.base_translation_cycles / hz;
+        let modelled_seconds = outcome.modelled_cycles() / hz;
+        let (of_seconds, of, scale) = match (user_seconds, outcome.intervals.last()) {
+            (Some(measured), _) => (measured, Denominator::UserTime, 1.0),
+            (None, Some(last)) if last.cpu_ns > 0 => {
+                let cpu_seconds = last.cpu_ns as f64 / 1e9;
+                (cpu_seconds, Denominator::CpuTimeOfIntervals, cpu_seconds / modelled_seconds)
+            }
+            (None, _) => (modelled_seconds, Denominator::ModelledTime, 1.0),
+        };
+        let seconds = |cycles: f64| scale * cycles * outcome.translation_cycles() / huge.base_translation_cycles / hz;
         let walks = huge.base_walk_cycles - huge.walk_cycles;
         let all = huge.base_translation_cycles - huge.translation_cycles;
-        let (of_seconds, of) = match user_seconds {
-            Some(measured) => (measured, Denominator::UserTime),
-            None => (outcome.modelled_cycles() / hz, Denominator::ModelledTime),
-        };
         Self::of_parts(seconds(walks), seconds(all - walks), of_seconds, of)
     }
 

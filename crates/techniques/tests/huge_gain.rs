@@ -1,6 +1,6 @@
 //! The range of what huge pages gain in run time, against all overlaps that it is to cover.
 
-use lookaside_engine::{Cost, Outcome, Side};
+use lookaside_engine::{Cost, IntervalCounts, Outcome, Side};
 use lookaside_machine::Machine;
 use lookaside_techniques::huge_gain::{
     Denominator, GainEvidence, GainPosition, HugeGain, MeasuredGain, PredictedGain, TimeRatio, WALKS_AT_ONCE,
@@ -175,6 +175,13 @@ fn a_row_over_a_part_of_the_run_is_scaled_to_all_of_it() {
         (Denominator::UserTime, 4.0, whole.most_saved_seconds)
     );
     assert!((timed.most_ratio.expect("one") - 4.0 / 3.16).abs() < 1e-12);
+    // A run's intervals stand for its CPU time.
+    let interval = IntervalCounts { cpu_ns: 3_000_000_000, ..IntervalCounts::default() };
+    let intervals = Outcome { intervals: vec![interval], ..outcome() };
+    let of_run = PredictedGain::new(&[huge(1.0)], &intervals, 1000.0, None).expect("a prediction");
+    assert_eq!((of_run.of, of_run.of_seconds), (Denominator::CpuTimeOfIntervals, 3.0));
+    assert!((of_run.most_saved_seconds - 3.0 * whole.most_saved_seconds).abs() < 1e-12);
+    assert!((of_run.most_ratio.expect("one") - whole.most_ratio.expect("one")).abs() < 1e-12);
     // No row, no cost, no clock: no prediction.
     let other = Remedy { kind: RemedyKind::LargerTlb, ..huge(1.0) };
     assert_eq!(PredictedGain::new(&[other], &outcome(), 1000.0, None), None);

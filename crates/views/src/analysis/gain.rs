@@ -98,6 +98,7 @@ fn predicted(analysis: &Analysis) -> String {
     let of = num::seconds(predicted.of_seconds);
     let of = match predicted.of {
         Denominator::UserTime => format!("{of} user"),
+        Denominator::CpuTimeOfIntervals => format!("the run's {of} of CPU time"),
         Denominator::ModelledTime => format!("the modelled {of}"),
     };
     let [least, most] = [predicted.least_saved_seconds, predicted.most_saved_seconds].map(seconds);
