@@ -8,7 +8,6 @@ use lookaside_report::{html, terminal, Style};
 use lookaside_stats::Figure;
 use lookaside_techniques::huge_gain::{Denominator, HugeGain, MeasuredGain, PredictedGain, TimeRatio};
 use lookaside_techniques::*;
-use lookaside_timing::SavedSeconds;
 use lookaside_trace::{Granularity, MapSource};
 
 fn tlb(name: &str, level: u32, fetch: bool, sizes: &[PageSize], entries: u32, ways: u32, hit_cycles: f64) -> Tlb {
@@ -419,13 +418,7 @@ pub fn in_intervals() -> Analysis {
         translation_share: figure(0.2871, 0.2713, 0.3029),
         walks_per_1000_accesses: figure(15.83, -0.2, 18.1),
     });
-    // As the intervals' modelled seconds stand for the run's 43.8.
-    analysis.huge_gain.predicted = analysis.huge_gain.predicted.and_then(|its| {
-        let of_run = |seconds| seconds * 43.8 / its.of_seconds;
-        let (least, best, most) =
-            (of_run(its.least_saved_seconds), of_run(its.saved_seconds), of_run(its.most_saved_seconds));
-        PredictedGain::of_saved(SavedSeconds { least, best, most }, 43.8, Denominator::CpuTimeOfIntervals, its.basis)
-    });
+    analysis.huge_gain.predicted = PredictedGain::of_parts(9.6, 1.2, 43.8, Denominator::CpuTimeOfIntervals);
     analysis
 }
 
