@@ -408,7 +408,8 @@ mod tests {
                         model.clear();
                     }
                     Step::Use(chunk) => {
-                        let found = known.finder().find(chunk).map(|slot| (known.at(slot.at() as usize).frame, slot.code()));
+                        let slot = known.finder().find(chunk);
+                        let found = slot.map(|slot| (known.at(slot.at() as usize).frame, slot.code()));
                         let expected = model.get(&(run.0, run.1, chunk)).copied();
                         prop_assert_eq!(found, expected.map(|frame| (frame, frame as u8)));
                         if expected.is_none() {

@@ -38,8 +38,9 @@
 //!    that at the end of a run of accesses, and `summary.rs` makes the outcome.
 //!
 //! An array is a `store.rs`: sets in order of use (`lru.rs`), small trees (`plru.rs`), or any policy of `replacement/`
-//! over slots, few (`slot_sets.rs`) or many (`assoc.rs`). Lists of keys are looked up by `list_lookup.rs`, with vectors where the processor has them
-//! (`avx512.rs`). `plan.rs` is the machine made ready to run, `engine.rs` the state of a run, `hardware.rs` what exists of
+//! over slots, few (`slot_sets.rs`) or many (`assoc.rs`). A page's key is a set and a tag, the tag being its chunk's number
+//! and its own within that (`tag_layout.rs`, `key_names.rs`). Lists of keys are looked up by `list_lookup.rs`, with vectors
+//! where the processor has them (`avx512.rs`). `plan.rs` is the machine made ready to run, `engine.rs` the state of a run, `hardware.rs` what exists of
 //! the machine.
 //!
 //! # Many models over one trace

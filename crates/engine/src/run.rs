@@ -49,8 +49,8 @@ pub fn run_source(
 
 /// Runs several setups over a source that is decoded once, on as many threads as there are CPUs (at most one a setup)
 /// beside the one that decodes. The outcomes are the same as from runs one by one. Setups that count walks only and differ
-/// in nothing but the later TLB levels ask the first level once, and each later array of the same sets, ways and policy once;
-/// under LRU those of one index function, of any number of ways.
+/// in nothing but the later TLB levels ask the first level once. Later arrays of the same sets, ways and policy are asked
+/// once; under LRU all of the same sets are, whatever their ways (up to 32).
 ///
 /// ```
 /// use std::ops::ControlFlow;

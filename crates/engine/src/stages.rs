@@ -90,7 +90,8 @@ impl StageOrder {
     }
 
     /// Sends the items that a stage missed on to the next of their routes. `list`: the items that came to it; `missed`:
-    /// places in that list; `only`: the one route of all of them. There are fewer items than a field of 10 bits (12, of five routes) counts.
+    /// places in that list; `only`: the one route of all of them. There are fewer items than a field of 10 bits (12, of five
+    /// routes) counts.
     #[inline]
     pub(crate) fn advance<const N: usize>(
         &self,
