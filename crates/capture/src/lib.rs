@@ -43,7 +43,10 @@ mod request;
 mod symbols;
 mod wire;
 
-pub use backends::{choose, exact_backend, recording_compiler, start, RecordingCompiler};
+pub use backends::{
+    choose, exact_backend, find_progress_mark, mark_of_function, recording_compiler, start, ProgressMark,
+    RecordingCompiler,
+};
 pub use error::CaptureError;
 pub use native_clock::{native_run, NativeRun};
 pub use program::{inspect_program, ProgramFile, ProgramIsa};

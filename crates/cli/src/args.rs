@@ -20,6 +20,7 @@ pub mod recording;
 pub mod simulate;
 pub mod top;
 pub mod trace;
+pub mod trial;
 pub mod validate;
 pub mod workload;
 
@@ -43,7 +44,7 @@ const EXIT_CODES: &str = "Exit codes: 0 success; 1 finished with problems (such 
 const GROUPS: [(&str, &[&str]); 5] = [
     ("See what translation costs", &["analyze", "top"]),
     ("Change it", &["hugepages", "bake", "color", "lock"]),
-    ("Measure whether it helped", &["compare"]),
+    ("Measure whether it helped", &["trial", "undo", "compare"]),
     ("Model", &["record", "cc", "simulate", "trace", "machine"]),
     ("More", &["lab", "completions"]),
 ];
@@ -95,6 +96,20 @@ pub enum Command {
     /// Hold pages in lockable TLB entries
     #[command(subcommand, after_help = "Example: lookaside lock plan --entries 4 ./control")]
     Lock(lock::LockCommand),
+    /// Try huge pages or baking on a running process in turns, measure whether it helps, and keep only what does
+    #[command(after_help = "Examples: lookaside trial --pid 4711\n          \
+        lookaside trial --comm redis-server --for 5m --statistic p99 --metric './latency-probe --each'\n          \
+        lookaside trial --what bake --pid 4711 --metric cpu\n\n\
+        Exit codes: 0 success, whatever was found; 1 not all could be taken back, or it ended early; 2 bad input, no \
+        permission, or nothing to try or measure; 128 + signal if interrupted (all is taken back). With CMD: the \
+        program's own")]
+    Trial(Box<trial::TrialArgs>),
+    /// Take back what a trial kept, or what a killed one left over
+    #[command(
+        after_help = "Examples: lookaside undo\n          lookaside undo 7\n          lookaside undo --list\n\n\
+        Exit codes: 0 nothing is left; 1 something could not be taken back; 2 bad input or no permission"
+    )]
+    Undo(trial::UndoArgs),
     /// Run a program with small pages, huge pages and baking in turns, and test the differences
     #[command(after_help = "Example: lookaside compare --variants base,thp,bake:scan --runs 10 ./gups 8G\n\n\
         Exit codes: 0 success; 1 a run failed; 2 bad input; 126 program not executable; 127 program not found; \

@@ -77,6 +77,7 @@ bad_input_from!(
     lookaside_techniques::color::plan::ColorError,
     lookaside_techniques::plan::PlanError,
     lookaside_runtime::hugepages::HugePageError,
+    lookaside_runtime::trial::TrialError,
     lookaside_workloads::WorkloadError,
     std::io::Error,
 );

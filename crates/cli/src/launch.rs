@@ -66,8 +66,13 @@ impl Launch {
         Ok(code(child.wait()?))
     }
 
+    /// Starts it, and nothing more: signals are the caller's.
+    pub fn spawn(&mut self) -> Result<Child, Failure> {
+        self.command.spawn().map_err(|e| self.not_started(&e))
+    }
+
     fn start(&mut self) -> Result<Child, Failure> {
-        let child = self.command.spawn().map_err(|e| self.not_started(&e))?;
+        let child = self.spawn()?;
         pass_signals_on(&child)?;
         Ok(child)
     }

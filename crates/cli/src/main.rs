@@ -26,6 +26,8 @@ mod simulate;
 mod symbol_names;
 mod top;
 mod trace;
+mod trial;
+mod undo;
 mod validate;
 mod workload;
 
@@ -51,6 +53,8 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Bake(command) => bake::run(&command),
         Command::Color(command) => color::run(&command),
         Command::Lock(command) => lock::run(&command),
+        Command::Trial(args) => trial::run(&args),
+        Command::Undo(args) => undo::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Cc(args) => cc::run(&args),

@@ -20,6 +20,8 @@
 
 #[cfg(target_os = "linux")]
 mod affinity;
+#[cfg(target_os = "linux")]
+mod cpu_clock;
 mod cpus;
 mod created_file;
 mod error;
@@ -44,6 +46,8 @@ mod vma;
 
 #[cfg(target_os = "linux")]
 pub use affinity::{allowed_cpus, bind_to, current_cpu, Pinned};
+#[cfg(target_os = "linux")]
+pub use cpu_clock::cpu_time;
 pub use cpus::{CacheKind, CpuCache, CpuTopology};
 pub use created_file::{check_place, create_file, folder_of};
 pub use error::{FileProblem, HostError};
@@ -59,9 +63,9 @@ pub use processes::{all_processes, control_group_processes};
 #[cfg(target_os = "linux")]
 pub use referenced_bits::ReferencedBits;
 pub use system::{
-    kernel_release, kernel_version, load_average, most_tasks, perf_event_paranoid, powercap_folder, stolen_ms,
+    boot_id, kernel_release, kernel_version, load_average, most_tasks, perf_event_paranoid, powercap_folder, stolen_ms,
     system_product, ticks_per_second, uptime_seconds, vulnerabilities, CpuInfo,
 };
 pub use trusted_path::is_only_ours;
-pub use user_cache::{cache_folder, cache_name};
+pub use user_cache::{cache_folder, cache_name, state_folder};
 pub use vma::{parse_smaps, Vma};

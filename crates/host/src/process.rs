@@ -176,6 +176,28 @@ impl Process {
         Ok(ProcessStatus::of_text(self.text("status")?))
     }
 
+    /// Calls that write, as `write` and `writev`, that it and its threads have made (proc_pid_io(5), `syscw`); of a
+    /// thread, its own. Calls that send to a socket (`send`, `sendmsg`) are not among them.
+    ///
+    /// # Errors
+    /// There is no such process, or it may not be looked at.
+    pub fn write_calls(&self) -> Result<u64, HostError> {
+        let text = self.text("io")?;
+        let calls = crate::process_stat::line(&text, "syscw").and_then(|calls| calls.parse().ok());
+        calls.ok_or_else(|| HostError::text(self.path("io"), "a line `syscw: N`", &text))
+    }
+
+    /// Nanoseconds of CPU time that a thread has used (Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`);
+    /// of a process, those of its first thread.
+    ///
+    /// # Errors
+    /// There is no such thread, or the kernel does not tell (`CONFIG_SCHED_INFO`).
+    pub fn run_nanos(&self) -> Result<u64, HostError> {
+        let text = self.text("schedstat")?;
+        let nanos = text.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
+        nanos.ok_or_else(|| HostError::text(self.path("schedstat"), "three numbers", &text))
+    }
+
     /// What a file in its folder says, as it is.
     ///
     /// # Errors
@@ -255,6 +277,10 @@ mod tests {
         let number = std::os::fd::AsRawFd::as_raw_fd(&file);
         assert!(own.open_files().expect("our own").any(|one| one as i32 == number));
         assert_eq!(own.open_file(number).expect("our own"), std::path::Path::new("/dev/null"));
+        let before = own.write_calls().expect("our own");
+        std::fs::write("/dev/null", "x").expect("written");
+        assert!(own.write_calls().expect("our own") > before);
+        assert!(own.thread(std::process::id()).run_nanos().expect("our first thread") > 0);
         let main = own.thread(std::process::id()).comm().expect("our first thread");
         assert!(!main.is_empty() && !main.contains('\n'), "{main:?}");
     }

@@ -44,6 +44,11 @@ pub fn kernel_release() -> String {
     read("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_string()
 }
 
+/// A name that the kernel draws at each start of the system (random(4), `boot_id`); empty where it is not said.
+pub fn boot_id() -> String {
+    read("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_string()
+}
+
 /// What the firmware calls the machine: maker and product (sysfs-firmware-dmi); empty where it is not said, as in some
 /// virtual machines.
 pub fn system_product() -> String {

@@ -1,8 +1,8 @@
-//! The thread that makes huge pages of the program's memory, one at a time, when it is ordered to from outside
+//! The thread that makes huge pages of the program's memory, and small ones again, when it is ordered to from outside
 //! ([`lookaside_runtime::hugepages::remote_collapse`]). Which, it is told; it chooses nothing. Nothing here allocates,
 //! panics or unwinds.
 
-use lookaside_runtime::hugepages::remote_collapse::{CollapseAnswer, ANSWERS, COLLAPSER, ORDERS};
+use lookaside_runtime::hugepages::remote_collapse::{CollapseAnswer, ANSWERS, COLLAPSER, ORDERS, SPLIT};
 use lookaside_runtime::hugepages::{LEAST_PAUSE, WINDOW_BYTES};
 
 use crate::baker::SETTLE_NANOS;
@@ -55,15 +55,20 @@ fn take_orders(text: &mut [u8]) -> Result<(), Errno> {
     }
 }
 
-/// Makes a window one huge page, if it is one.
-fn make(start: u64, program: &PreloadedProcess, text: &mut [u8]) -> CollapseAnswer {
+/// Makes a window one huge page, or splits that into small ones, if it is a window.
+fn make(order: u64, program: &PreloadedProcess, text: &mut [u8]) -> CollapseAnswer {
     let (mut errno, mut nanos) = (libc::EINVAL, 0);
-    if is_window(start, program, text) == Ok(true) {
+    let window = order & !SPLIT;
+    if is_window(window, program, text) == Ok(true) {
         let began = sys::now_nanos();
-        errno = sys::collapse(start, WINDOW_BYTES).map_or_else(Errno::into_raw, |()| 0);
+        let done = match order & SPLIT {
+            0 => sys::collapse(window, WINDOW_BYTES),
+            _ => sys::split(window),
+        };
+        errno = done.map_or_else(Errno::into_raw, |()| 0);
         nanos = sys::now_nanos().saturating_sub(began);
     }
-    CollapseAnswer { start, errno, nanos }
+    CollapseAnswer { start: order, errno, nanos }
 }
 
 /// Whether it begins a window that lies whole in one mapping of private anonymous memory now.

@@ -282,6 +282,13 @@ pub(crate) fn collapse(start: u64, bytes: u64) -> Result<(), Errno> {
     unsafe { syscall!(Sysno::madvise, start, bytes, libc::MADV_COLLAPSE) }.map(|_| ())
 }
 
+/// Splits the huge page that begins there: the kernel does when advice concerns a part of it (mm/madvise.c,
+/// `madvise_cold_or_pageout_pte_range`).
+pub(crate) fn split(start: u64) -> Result<(), Errno> {
+    // SAFETY: the advice changes no contents; the kernel checks the range.
+    unsafe { syscall!(Sysno::madvise, start, 4096, libc::MADV_COLD) }.map(|_| ())
+}
+
 /// Whether pages are resident, a byte each; reads tables only.
 pub(crate) fn mincore(start: u64, pages: u64, resident: &mut [u8]) -> Result<(), Errno> {
     let pages = pages.min(resident.len() as u64);

@@ -5,6 +5,7 @@
 //! - [`color`] is a heap that owns its TLB sets (Panchamukhi 2014).
 //! - [`domains`] is compartments by protection keys (after Wiggins et al. 2003).
 //! - [`hugepages`] makes huge pages of a program's hottest windows, from outside or, without the right to, from inside.
+//! - [`trial`] does and undoes such help in a process that runs, and measures whether it helps.
 //! - [`compare`] runs a program with and without such help, in turns, and says whether it helped.
 //!
 //! Nothing here simulates anything: the engine models what a technique would gain, this crate applies it, and what it
@@ -40,3 +41,4 @@ mod ffi;
 pub mod hugepages;
 #[cfg(test)]
 mod rights;
+pub mod trial;

@@ -22,6 +22,7 @@ use crate::machine::presets::MachineList;
 use crate::simulate::Simulation;
 use crate::top::TopProcesses;
 use crate::trace::check::TraceCheck;
+use crate::trial::{JournalList, Trials, UndoneTrials};
 use crate::workload::list::WorkloadList;
 use crate::workload::recording::WorkloadRecording;
 use crate::workload::run::WorkloadOutcome;
@@ -55,6 +56,7 @@ results! {
     ColorPlan => "lookaside-color-plan/1",
     Comparison => "lookaside-comparison/1",
     HugePlan => "lookaside-hugepages-plan/1",
+    JournalList => "lookaside-trial-journal/1",
     LockPlan => "lookaside-lock-plan/1",
     Machine => "lookaside-machine/1",
     MachineCheck => "lookaside-machine-check/1",
@@ -65,6 +67,8 @@ results! {
     Summary => "lookaside-trace-info/1",
     TopProcesses => "lookaside-top/1",
     TraceCheck => "lookaside-trace-check/1",
+    Trials => "lookaside-trial/1",
+    UndoneTrials => "lookaside-undo/1",
     Validation => "lookaside-validation/1",
     WorkloadList => "lookaside-workload-list/1",
     WorkloadOutcome => "lookaside-workload/1",

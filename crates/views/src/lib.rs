@@ -26,5 +26,6 @@ pub mod probe;
 pub mod simulate;
 pub mod top;
 pub mod trace;
+pub mod trial;
 pub mod validation;
 pub mod workload;

@@ -18,6 +18,7 @@ use crate::request::{RecordRequest, RecordTarget, RecorderBackend};
 
 pub use compiled::{recording_compiler, RecordingCompiler};
 pub(crate) use qemu::plain_qemu_command;
+pub use sample::{find_progress_mark, mark_of_function, ProgressMark};
 pub(crate) use sample::{prepare as prepare_child, read_memory, start_with as start_sampling, ChildSetup};
 
 /// Starts a recording. Without [`RecordRequest::backend`]: the program itself if it was built to, else Valgrind for a

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use lookaside_timing::CodePlace;
-use lookaside_trace::{Event, MapSource};
+use lookaside_trace::{parse_maps, Event, MapSource, Region};
 
 pub use code_name::CodeName;
 use module::MappedModule;
@@ -51,6 +51,22 @@ impl Symbols {
 
     fn with_debug_root(debug_root: PathBuf) -> Self {
         Symbols { processes: HashMap::new(), modules: Vec::new(), module_of_path: HashMap::new(), debug_root }
+    }
+
+    /// Those of the files whose code a running process has mapped now.
+    ///
+    /// # Errors
+    /// There is no such process, or it may not be looked at.
+    pub fn of_process(process: u32) -> Result<Self, lookaside_host::HostError> {
+        let text = lookaside_host::Process::of(process).maps_text()?;
+        let mut symbols = Self::new();
+        let is_code = |region: &Region| region.prot & 4 != 0 && matches!(region.source, MapSource::File { .. });
+        for region in parse_maps(&text).into_iter().filter(is_code) {
+            let len = region.bytes();
+            let event = Event::Map { addr: region.start, len, prot: region.prot, source: region.source, site: 0 };
+            symbols.observe(process, &event);
+        }
+        Ok(symbols)
     }
 
     /// Takes note of an event of `process`: mappings of files, their moves and forks count, others are passed over.

@@ -1,7 +1,7 @@
 //! Other processes: which there are, and what of their memory is worth baking.
 
 use lookaside_host::{all_processes, control_group_processes, HostError, Process, Vma};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::BakeError;
 use super::region::BakedRegion;
@@ -24,7 +24,8 @@ pub struct BakeableMapping {
 }
 
 /// Which program a process runs: another one after its number was given anew, or after an exec.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 pub struct Identity {
     /// Its name, as `ps` has it.
     pub comm: String,

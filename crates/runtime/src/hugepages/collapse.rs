@@ -1,6 +1,8 @@
-//! Making huge pages of another process's memory: `process_madvise(MADV_COLLAPSE)`, a window a call; where there is no
-//! right to do that, [orders](super::remote_collapse) to the thread of the preloaded library in the process, which does
+//! Making huge pages of another process's memory: `process_madvise(MADV_COLLAPSE)`, a window a call, and
+//! [small ones](SplitResult) again; where there is no right to do that, [orders](super::remote_collapse) to the thread of the preloaded library in the process, which does
 //! the same by `madvise`. What the process reads and writes stays as it is, whether a call succeeds or not.
+
+mod split;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -16,6 +18,8 @@ use super::pages;
 use super::remote_collapse::RemoteCollapser;
 use super::windows::WINDOW_BYTES;
 use crate::bake::Identity;
+
+pub use split::{check_way_back, SplitResult};
 
 /// Least pause after a call. The kernel holds `mmap_lock` for writing while it copies, and page faults of the program
 /// wait; a waiting thread that is not awake yet is let in only after 4 ms of the lock's being taken again
@@ -100,6 +104,21 @@ impl CollapseHandle {
     /// # Errors
     /// In a line: no such process; a kernel without the calls; who may; huge pages switched off for the process.
     pub fn open(pid: u32) -> Result<Self, HugePageError> {
+        let handle = Self::open_to_split(pid)?;
+        match switched_off(pid) {
+            false => Ok(handle),
+            true => Err(HugePageError::Bad(format!(
+                "process {pid}: huge pages are switched off for it, by prctl(PR_SET_THP_DISABLE) in it or in what \
+                 started it"
+            ))),
+        }
+    }
+
+    /// Takes hold of a process to take huge pages back, also of one for which they are switched off by now.
+    ///
+    /// # Errors
+    /// As [`CollapseHandle::open`], that one apart.
+    pub fn open_to_split(pid: u32) -> Result<Self, HugePageError> {
         let identity = Identity::of(pid)?;
         check_built_in()?;
         let maker = match hold(pid) {
@@ -110,12 +129,6 @@ impl CollapseHandle {
                 Collapser::Inside(orders.ok_or_else(refused)?)
             }
         };
-        if switched_off(pid) {
-            return Err(HugePageError::Bad(format!(
-                "process {pid}: huge pages are switched off for it, by prctl(PR_SET_THP_DISABLE) in it or in what \
-                 started it"
-            )));
-        }
         Ok(Self { pid, maker, identity })
     }
 
@@ -310,21 +323,24 @@ fn status(pid: u32, name: &str) -> Option<String> {
     Process::of(pid).status().ok()?.value(name).map(str::to_string)
 }
 
-/// The call, for a window or, without one, for nothing.
+/// Makes a huge page of a window; without one it is asked whether that may be done.
 fn collapse(process: BorrowedFd<'_>, start: Option<u64>) -> Result<(), i32> {
-    let range = libc::iovec {
-        iov_base: start.unwrap_or(0) as *mut libc::c_void,
-        iov_len: start.map_or(0, |_| WINDOW_BYTES as usize),
-    };
+    advise(process, start.map(|start| (start, WINDOW_BYTES)), libc::MADV_COLLAPSE)
+}
+
+/// The call, for a range of bytes or, without one, for nothing.
+fn advise(process: BorrowedFd<'_>, range: Option<(u64, u64)>, advice: libc::c_int) -> Result<(), i32> {
+    let (start, bytes) = range.unwrap_or_default();
+    let vector = libc::iovec { iov_base: start as *mut libc::c_void, iov_len: bytes as usize };
     // SAFETY: the vector has as many ranges as is said; the range is the other process's, which the kernel checks, and
-    // the advice changes no contents.
+    // no advice given here changes contents.
     let done = unsafe {
         libc::syscall(
             libc::SYS_process_madvise,
             process.as_raw_fd(),
-            &raw const range,
-            libc::c_ulong::from(start.is_some()),
-            libc::MADV_COLLAPSE,
+            &raw const vector,
+            libc::c_ulong::from(range.is_some()),
+            advice,
             0 as libc::c_uint,
         )
     };

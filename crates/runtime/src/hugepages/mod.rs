@@ -24,14 +24,17 @@ use std::path::Path;
 pub use choose::{
     choose, spread, tally, HotWindow, ProcessView, SampleCounts, WindowChoice, WindowWeight, WindowWeights,
 };
-pub use collapse::{collapse_side, CollapseHandle, CollapseResult, CollapseSide, LEAST_PAUSE};
+pub use collapse::{
+    check_way_back, collapse_side, CollapseHandle, CollapseResult, CollapseSide, SplitResult, LEAST_PAUSE,
+};
 pub use error::HugePageError;
 pub use pages::ProcessMemory;
 pub use planned::{AppliedPlan, FoundWindow, PlanApplier, PlanFinder, PlannedRegion};
 pub use promote::{promote, PromotionReport, PromotionRequest, WindowRow};
 pub use referenced::{ReferencedBytes, INTERVAL};
+pub(crate) use sampler::{see, MemoryObservation};
 pub use sampler::{AddressSampler, ObservedBy};
-pub use watch::{HugePageSettings, HugePageWatch, PromotionSummary};
+pub use watch::{when_set_up, HugePageSettings, HugePageWatch, PromotionSummary};
 pub use windows::{window_of, windows, FitWindow, MappedArea, PageRange, PageState, Unfit, WINDOW_BYTES, WINDOW_PAGES};
 
 /// Whether this is meant as a plan's file, and not as `auto:K`: it has a name like a file's, or is one.

@@ -165,6 +165,16 @@ fn scan(pid: u32, pagemap: &File, start: u64, end: u64, found: &mut Vec<PageRang
     Ok(())
 }
 
+/// Whether a huge page maps the window that begins there.
+///
+/// # Errors
+/// There is no such process, it may not be looked at, or the kernel lacks `PAGEMAP_SCAN` (Linux 6.7).
+pub(super) fn is_huge(pid: u32, start: u64) -> Result<bool, HugePageError> {
+    let mut ranges = Vec::new();
+    scan(pid, &open(pid)?, start, start.saturating_add(WINDOW_BYTES), &mut ranges)?;
+    Ok(ranges.iter().any(|range| range.state == PageState::Huge))
+}
+
 /// Whether one mapping of the process holds all of the window.
 pub(super) fn is_mapped(pid: u32, start: u64) -> bool {
     let Some(end) = start.checked_add(WINDOW_BYTES) else { return false };

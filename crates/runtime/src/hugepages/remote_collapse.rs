@@ -3,7 +3,8 @@
 //! own files, which the program does not share, and are found through `/proc`, where the kernel says who may; a forked
 //! child and a program after exec have another thread, and other pipes.
 //!
-//! An order is the first byte of a window, a number of eight bytes.
+//! An order is the first byte of a window, a number of eight bytes; with [`SPLIT`] added the window is to be small pages
+//! again.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -28,6 +29,9 @@ pub const ORDERS: [i32; 2] = [0, 1];
 /// The same of the pipe that answers go by.
 pub const ANSWERS: [i32; 2] = [2, 3];
 
+/// Added to an order: the window's huge page is to be split. (The first byte of a window is a multiple of 2 MiB.)
+pub const SPLIT: u64 = 1;
+
 /// A process that has just begun may not have the thread yet, which waits for 20 ms before it opens its pipes.
 const TRIES: u32 = 6;
 const TRY: Duration = Duration::from_millis(10);
@@ -37,9 +41,9 @@ const ANSWERED: Duration = Duration::from_secs(10);
 /// What became of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollapseAnswer {
-    /// First byte of the window.
+    /// The order.
     pub start: u64,
-    /// The system's error number; 0 = it is one huge page.
+    /// The system's error number; 0 = the call succeeded.
     pub errno: i32,
     /// How long the call took; 0 = it was not made.
     pub nanos: u64,
@@ -116,7 +120,7 @@ impl RemoteCollapser {
         Some(Self { orders: orders.open(OFlags::RDWR)?, answers: answers.open(OFlags::RDONLY)? })
     }
 
-    /// Has a window made huge. Gives what the call said there, and how long it took.
+    /// Has an order carried out. Gives what the call said there, and how long it took.
     ///
     /// The error number is `ESRCH` where the thread has ended, and `ETIMEDOUT` where it does not answer: it is not
     /// known then whether the window will be huge.

@@ -32,28 +32,28 @@ pub enum ObservedBy {
 }
 
 /// What was seen of a process, and its memory right after.
-pub(super) struct MemoryObservation {
-    pub(super) memory: ProcessMemory,
-    pub(super) weights: WindowWeights,
-    pub(super) by: ObservedBy,
+pub(crate) struct MemoryObservation {
+    pub(crate) memory: ProcessMemory,
+    pub(crate) weights: WindowWeights,
+    pub(crate) by: ObservedBy,
     /// Why not by samples.
-    pub(super) no_samples: Option<String>,
+    pub(crate) no_samples: Option<String>,
     /// By samples: where they fell.
-    pub(super) fell: Option<SampleCounts>,
+    pub(crate) fell: Option<SampleCounts>,
     /// By referenced bits: what was told.
-    pub(super) referenced: Option<ReferencedBytes>,
+    pub(crate) referenced: Option<ReferencedBytes>,
 }
 
 impl MemoryObservation {
     /// Samples, or bytes referenced, wherever they fell.
-    pub(super) fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         let bytes = self.referenced.as_ref().map(|seen| seen.bytes.iter().sum());
         self.fell.as_ref().map(|fell| fell.samples).or(bytes).unwrap_or(0)
     }
 }
 
 /// Looks at a process for so long. Without `by`: by samples, and by referenced bits where those are refused.
-pub(super) fn see(
+pub(crate) fn see(
     pid: u32,
     time: Duration,
     by: Option<ObservedBy>,

@@ -334,6 +334,26 @@ fn has_grown(before: u64, bytes: u64) -> bool {
     bytes > before + before / GROWTH
 }
 
+/// Waits until a process and those that it started have set up their memory, for half a minute at most, or until
+/// `stop` says so or it ends. Gives those of them with 8 MiB or more of anonymous memory.
+pub fn when_set_up(pid: u32, stop: &dyn Fn() -> bool) -> Vec<u32> {
+    let (began, mut before) = (Instant::now(), 0);
+    loop {
+        let large: Vec<(u32, u64)> =
+            family(pid).into_iter().map(|pid| (pid, anonymous_bytes(pid))).filter(|row| row.1 >= LARGE_BYTES).collect();
+        let bytes = large.iter().map(|row| row.1).sum();
+        let is_set_up = bytes > 0 && !has_grown(before, bytes);
+        if is_set_up || stop() || began.elapsed() >= PATIENCE || Identity::of(pid).is_err() {
+            return large.into_iter().map(|row| row.0).collect();
+        }
+        before = bytes;
+        let next = Instant::now() + LAST_LOOK;
+        while Instant::now() < next && !stop() && Identity::of(pid).is_ok() {
+            std::thread::sleep(STEP);
+        }
+    }
+}
+
 /// What was seen before counts half of what it did.
 fn age_and_add(weights: &mut WindowWeights, new: &WindowWeights) {
     for weight in weights.values_mut() {

@@ -4,7 +4,6 @@ use std::io;
 
 use lookaside_host::perf::{PerfCounter, DISABLED, INHERIT};
 use lookaside_host::Process;
-use lookaside_trace::{parse_maps, Event, MapSource};
 
 use crate::symbols::Symbols;
 
@@ -22,7 +21,8 @@ impl CallMarker {
     /// # Errors
     /// No symbol names the function, or several that differ; or the kernel lets nobody count: in one line.
     pub(super) fn new(process: u32, function: &str) -> Result<Self, String> {
-        let address = match functions_named(process, function)?[..] {
+        let mut symbols = Symbols::of_process(process).map_err(|error| error.to_string())?;
+        let address = match symbols.functions_named(process, function)[..] {
             [] => {
                 let where_ = "of the program or of a library that it is linked with";
                 return Err(format!("no symbol {where_} names a function {function} (is it inlined, or stripped?)"));
@@ -60,20 +60,6 @@ pub(super) fn refusal(error: &io::Error) -> String {
         }
         _ => format!("the kernel gives no hardware breakpoint for it ({error})"),
     }
-}
-
-/// Addresses in a process.
-fn functions_named(process: u32, function: &str) -> Result<Vec<u64>, String> {
-    let text = Process::of(process).maps_text().map_err(|error| error.to_string())?;
-    let mut symbols = Symbols::new();
-    let is_code =
-        |region: &lookaside_trace::Region| region.prot & 4 != 0 && matches!(region.source, MapSource::File { .. });
-    for region in parse_maps(&text).into_iter().filter(is_code) {
-        let len = region.bytes();
-        let event = Event::Map { addr: region.start, len, prot: region.prot, source: region.source, site: 0 };
-        symbols.observe(process, &event);
-    }
-    Ok(symbols.functions_named(process, function))
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod held_child;
 mod memory;
 mod perf;
 mod perf_record;
+mod progress_mark;
 mod ring;
 
 use std::ffi::OsString;
@@ -35,6 +36,7 @@ use events::Events;
 pub(crate) use held_child::{prepare, ChildSetup};
 pub(crate) use memory::read as read_memory;
 pub(super) use perf::refusal as perf_refusal;
+pub use progress_mark::{find_progress_mark, mark_of_function, ProgressMark};
 
 /// The kernel refuses clock periods below 10 µs.
 const MAX_HZ: u32 = 100_000;

@@ -73,6 +73,18 @@ impl DecodedCode {
         Some(DecodedCode::function(bytes.get(from..)?, start + from as u64))
     }
 
+    /// Addresses of the instructions at which straight runs begin: what branches of this stretch lead to, and what comes
+    /// after a branch or a call.
+    pub fn leaders(&self) -> Vec<u64> {
+        let after = |at: usize| {
+            let before = at.checked_sub(1).and_then(|before| self.instructions.get(before));
+            before.is_some_and(|before| !matches!(before.flow_control(), FlowControl::Next | FlowControl::Interrupt))
+        };
+        let leads = |at: &usize| after(*at) || self.is_branch_target(*at);
+        let valid = |at: &usize| self.instructions[*at].code() != Code::INVALID;
+        (0..self.instructions.len()).filter(leads).filter(valid).map(|at| self.instructions[at].ip()).collect()
+    }
+
     /// The index of the instruction that starts at `ip`.
     pub fn index_of(&self, ip: u64) -> Option<usize> {
         self.instructions.binary_search_by_key(&ip, Instruction::ip).ok()
@@ -163,6 +175,7 @@ mod tests {
         let code = DecodedCode::function(&LOOP, 0x1000);
         let at = |offset: u64| code.index_of(0x1000 + offset).unwrap();
         assert_eq!(code.index_of(0x1001), None);
+        assert_eq!(code.leaders(), [0x1000, 0x1003, 0x1008, 0x100e]);
         // The loop's end first, then what stands above.
         assert_eq!(code.predecessors(at(3)), [at(12), at(0)]);
         assert_eq!(code.predecessors(at(0)), [at(6)]);
