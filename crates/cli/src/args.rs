@@ -1,6 +1,7 @@
 //! The command line: every command by name, with its arguments in a file of its own.
 
 pub mod analyze;
+pub mod autopilot;
 pub mod bake;
 #[cfg(test)]
 mod book;
@@ -44,7 +45,7 @@ const EXIT_CODES: &str = "Exit codes: 0 success; 1 finished with problems (such 
 const GROUPS: [(&str, &[&str]); 5] = [
     ("See what translation costs", &["analyze", "top"]),
     ("Change it", &["hugepages", "bake", "color", "lock"]),
-    ("Measure whether it helped", &["trial", "undo", "compare"]),
+    ("Measure whether it helped", &["trial", "undo", "autopilot", "compare"]),
     ("Model", &["record", "cc", "simulate", "trace", "machine"]),
     ("More", &["lab", "completions"]),
 ];
@@ -110,6 +111,12 @@ pub enum Command {
         Exit codes: 0 nothing is left; 1 something could not be taken back; 2 bad input or no permission"
     )]
     Undo(trial::UndoArgs),
+    /// Try huge pages on the processes that translation is likely to cost most, and keep those that help
+    #[command(after_help = "Example: lookaside autopilot --once\n\n\
+        A line for each decision, with its evidence. What was kept, lookaside undo takes back.\n\n\
+        Exit codes: 0 nothing is left to try (--once); 2 bad input or no permission; 128 + signal if interrupted (the \
+        trial that is going on is taken back)")]
+    Autopilot(autopilot::AutopilotArgs),
     /// Run a program with small pages, huge pages and baking in turns, and test the differences
     #[command(after_help = "Example: lookaside compare --variants base,thp,bake:scan --runs 10 ./gups 8G\n\n\
         Exit codes: 0 success; 1 a run failed; 2 bad input; 126 program not executable; 127 program not found; \

@@ -1,6 +1,6 @@
 //! The `bake` command.
 
-mod metrics_server;
+pub mod metrics_server;
 mod outside;
 mod publish;
 mod run;

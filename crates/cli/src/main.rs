@@ -5,6 +5,7 @@
 
 mod analyze;
 mod args;
+mod autopilot;
 mod bake;
 mod bake_status;
 mod cc;
@@ -55,6 +56,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Lock(command) => lock::run(&command),
         Command::Trial(args) => trial::run(&args),
         Command::Undo(args) => undo::run(&args),
+        Command::Autopilot(args) => autopilot::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Record(args) => record::run(&args),
         Command::Cc(args) => cc::run(&args),

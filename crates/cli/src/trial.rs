@@ -1,6 +1,6 @@
 //! The `trial` command: does it help the process that runs?
 
-mod marks;
+pub mod marks;
 mod metric;
 mod program;
 mod targets;

@@ -218,11 +218,11 @@ fn notes(applied: &PromotionReport) -> Vec<String> {
         ));
     }
     if applied.rows.iter().any(|row| matches!(row.tried, Some(CollapseResult::Collapsed { .. }))) {
-        notes.push(
-            "This can't be undone: the pages stay huge until the process frees that memory or ends. Memory that it \
-             allocates later gets small pages as before."
-                .into(),
-        );
+        let undo = applied.undo.map(|number| format!(", or until lookaside undo {number}")).unwrap_or_default();
+        notes.push(format!(
+            "The pages stay huge until the process frees that memory or ends{undo}. Memory that it allocates later gets \
+             small pages as before."
+        ));
     }
     notes
 }

@@ -11,6 +11,7 @@
 //! ```
 
 pub mod analysis;
+pub mod autopilot;
 pub mod bake_model;
 pub mod baked;
 pub mod color;

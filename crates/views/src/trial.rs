@@ -90,7 +90,7 @@ pub fn answer(trial: &TrialReport) -> String {
         Verdict::Helps => format!("{what} help"),
         Verdict::Hurts => format!("{what} hurt"),
         Verdict::NoEffect => format!("{what} have no effect"),
-        Verdict::CantTell => format!("Can't tell whether {} help", what.to_lowercase()),
+        Verdict::CantTell => format!("No effect of {} is shown", what.to_lowercase()),
     };
     // Of one thing.
     let verdict = if trial.what == "bake" { singular(&verdict) } else { verdict };
@@ -137,7 +137,7 @@ fn added(bytes: i64) -> String {
 fn tried(trial: &TrialReport) -> String {
     match (trial.windows, trial.windows_share) {
         (Some(windows), Some(share)) => format!(
-            "huge pages for {} of 2 MiB, which have {} of what was seen",
+            "huge pages for {} of 2 MiB, with {} of what was seen",
             num::counted(windows, "window"),
             num::percent(share)
         ),

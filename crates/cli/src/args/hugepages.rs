@@ -24,8 +24,8 @@ pub enum HugepagesCommand {
     /// Promote a running process's hottest memory to huge pages
     #[command(
         after_help = "Examples: lookaside hugepages apply --pid 4711 --budget 64\n          lookaside hugepages apply --pid 4711 --budget 64 --seconds 20 --dry-run --json\n\n\
-        The pages stay huge until the process frees that memory or ends; --dry-run shows the choice and changes \
-        nothing.\n\n\
+        The pages stay huge until the process frees that memory or ends, or until `lookaside undo`; --dry-run shows the \
+        choice and changes nothing. Whether they help, `lookaside trial` measures.\n\n\
         Exit codes: 0 all chosen windows are huge; 1 some are not; 2 bad input, no permission, or no kernel support; \
         128 + signal if interrupted"
     )]

@@ -137,7 +137,7 @@ pub struct UndoArgs {
 }
 
 /// A time with its unit, not 0.
-fn time(text: &str) -> Result<Duration, String> {
+pub fn time(text: &str) -> Result<Duration, String> {
     /// The longest.
     const MOST: Duration = Duration::from_secs(365 * 86400);
     let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
@@ -148,7 +148,7 @@ fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// A part of a hundred.
-fn percent(text: &str) -> Result<f64, String> {
+pub fn percent(text: &str) -> Result<f64, String> {
     let percent: Option<f64> = text.parse().ok();
     percent.filter(|percent| (0.01..=100.0).contains(percent)).ok_or_else(|| "want a number from 0.01 to 100".into())
 }

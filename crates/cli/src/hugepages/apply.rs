@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use lookaside_runtime::hugepages::{promote, PromotionRequest};
+use lookaside_runtime::hugepages::{promote, HugePageError, PromotionRequest};
+use lookaside_runtime::trial::Journal;
 use lookaside_views::hugepages_live::view;
 use lookaside_views::json;
 
@@ -19,6 +20,7 @@ pub fn run(args: &HugepagesApplyArgs) -> Result<u8, Failure> {
         return Err(Failure::bad("--pid: names this command itself"));
     }
     args.output.check()?;
+    let journal = Journal::open()?;
     let interrupt = Interrupt::install()?;
     let bar = spinner("looking");
     let applied = promote(&PromotionRequest {
@@ -29,6 +31,10 @@ pub fn run(args: &HugepagesApplyArgs) -> Result<u8, Failure> {
         dry: args.dry_run,
         look: &ClockSampler,
         stop: &|| interrupt.asked(),
+        note: &|windows| {
+            let noted = journal.record_kept("hugepages apply", args.pid, windows);
+            noted.map_err(|e| HugePageError::Bad(e.to_string()))
+        },
     });
     bar.finish_and_clear();
     let applied = applied?;

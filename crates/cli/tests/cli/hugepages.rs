@@ -87,7 +87,7 @@ pub fn told_of_four(command: &mut Command) -> String {
 }
 
 /// Whether huge pages can be made of other processes' memory here; says so where not.
-fn can_collapse() -> bool {
+pub fn can_collapse() -> bool {
     let way = collapse_side();
     if way != Ok(CollapseSide::Outside) {
         eprintln!("LEFT OUT, huge pages are not made from outside here: {way:?}");
@@ -96,7 +96,7 @@ fn can_collapse() -> bool {
 }
 
 /// Bytes in huge pages; 0 also where the process is about to begin or to end.
-fn huge_bytes(pid: u32) -> u64 {
+pub fn huge_bytes(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) << 10

@@ -30,6 +30,7 @@ mod probe;
 mod run;
 mod simulate_bake;
 mod terminal;
+mod trial;
 mod unit;
 mod validate;
 mod workload;

@@ -28,6 +28,9 @@ pub struct PromotionRequest<'a> {
     pub look: &'a dyn AddressSampler,
     /// Whether to stop. What was seen until then is chosen from, and nothing more is collapsed.
     pub stop: &'a dyn Fn() -> bool,
+    /// Takes note of the windows that are about to be made huge, so that they can be taken back; gives the number under
+    /// which.
+    pub note: &'a dyn Fn(&[u64]) -> Result<u64, HugePageError>,
 }
 
 /// A window that was chosen, and what became of it.
@@ -86,6 +89,8 @@ pub struct PromotionReport {
     pub rows: Vec<WindowRow>,
     /// It was stopped before all were tried.
     pub stopped: bool,
+    /// For `lookaside undo`; absent where nothing was tried.
+    pub undo: Option<u64>,
 }
 
 impl PromotionReport {
@@ -104,7 +109,7 @@ impl PromotionReport {
 ///
 /// # Errors
 /// In a line: no such process, no permission, a kernel that can't, huge pages switched off for it; samples that were
-/// asked for and are refused.
+/// asked for and are refused; no note can be taken of what is about to be done.
 pub fn promote(order: &PromotionRequest<'_>) -> Result<PromotionReport, HugePageError> {
     let handle = CollapseHandle::open(order.pid)?;
     ProcessMemory::of(order.pid)?; // what is missing is said before it takes time
@@ -141,8 +146,11 @@ pub fn promote(order: &PromotionRequest<'_>) -> Result<PromotionReport, HugePage
         held_out: choice.held_out.filter(|_| seen.by == ObservedBy::Sample),
         rows: rows.collect(),
         stopped: false,
+        undo: None,
     };
-    if !order.dry {
+    if !order.dry && !applied.rows.is_empty() {
+        let windows: Vec<u64> = applied.rows.iter().map(|row| row.chosen.window.start).collect();
+        applied.undo = Some((order.note)(&windows)?);
         for row in &mut applied.rows {
             if (order.stop)() {
                 applied.stopped = true;

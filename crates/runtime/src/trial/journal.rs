@@ -170,6 +170,19 @@ impl Journal {
         Ok(entry)
     }
 
+    /// Takes note of windows of a process that are about to be made huge, and to stay so: not for a trial, but to be
+    /// undone as one. Gives the number of the entry.
+    ///
+    /// # Errors
+    /// There is no such process; it can't be written.
+    pub fn record_kept(&self, what: &str, pid: u32, windows: &[u64]) -> Result<u64, TrialError> {
+        let process = JournalProcess { pid, identity: Identity::of(pid)?, windows: windows.to_vec() };
+        let mut entry = self.begin(what, vec![process])?;
+        entry.state = JournalState::Kept;
+        self.write(&entry)?;
+        Ok(entry.number)
+    }
+
     /// Writes an entry, whole or not at all, and to the disk.
     ///
     /// # Errors
@@ -226,10 +239,13 @@ mod tests {
         first.state = JournalState::Kept;
         first.said = Some("p99 −12 %".into());
         journal.write(&first).expect("written");
-        assert_eq!(journal.entries().expect("read"), [first, second]);
+        let third = journal.record_kept("hugepages apply", own, &[3 << 21]).expect("written");
+        let kept = journal.entry(third).expect("read");
+        assert_eq!((kept.number, kept.state, &kept.processes[0].windows[..]), (3, JournalState::Kept, &[3 << 21][..]));
+        assert_eq!(journal.entries().expect("read"), [first, second, kept]);
         assert_eq!(
-            journal.entry(3).expect_err("none").to_string(),
-            "trial 3: there is none; lookaside undo --list shows all"
+            journal.entry(4).expect_err("none").to_string(),
+            "trial 4: there is none; lookaside undo --list shows all"
         );
     }
 

@@ -56,6 +56,8 @@ impl LeverState {
 pub struct LeverCalls {
     /// How many.
     pub calls: u64,
+    /// What all of them took, in nanoseconds.
+    pub nanos: u64,
     /// The longest that applied, in nanoseconds.
     pub longest_apply_nanos: u64,
     /// The longest that took back, in nanoseconds.

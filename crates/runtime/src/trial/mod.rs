@@ -6,6 +6,7 @@
 //! [`undo()`] can clear it up whatever happens to the command. What `run` found is a [`TrialReport`].
 
 mod auto_metric;
+mod autopilot;
 mod bake_lever;
 mod decide;
 mod effect;
@@ -23,6 +24,7 @@ mod target;
 mod undo;
 mod window_lever;
 
+pub use autopilot::{Autopilot, AutopilotLimits, AutopilotTotals};
 pub use decide::{Decision, Verdict};
 pub use effect::{Measure, MeasureEffect, CONFIDENCE};
 pub use error::TrialError;

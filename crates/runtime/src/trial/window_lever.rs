@@ -229,6 +229,7 @@ impl Lever for WindowLever {
                     }
                 };
                 self.calls.calls += 1;
+                self.calls.nanos += nanos;
                 *longest = nanos.max(*longest);
                 if let Some(why) = why {
                     *self.calls.refused.entry(why).or_default() += 1;

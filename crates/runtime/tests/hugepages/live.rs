@@ -28,7 +28,16 @@ impl AddressSampler for Blind {
 }
 
 fn order(pid: u32, budget: usize, look: &dyn AddressSampler) -> PromotionRequest<'_> {
-    PromotionRequest { pid, budget, time: Duration::from_secs(1), by: None, dry: false, look, stop: &|| false }
+    PromotionRequest {
+        pid,
+        budget,
+        time: Duration::from_secs(1),
+        by: None,
+        dry: false,
+        look,
+        stop: &|| false,
+        note: &|_| Ok(1),
+    }
 }
 
 /// As often as this in window 3, 17, 31 and 8, and elsewhere.

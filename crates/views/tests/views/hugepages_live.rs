@@ -52,6 +52,7 @@ fn applied(rows: Vec<WindowRow>) -> PromotionReport {
         held_out: Some(0.5),
         rows,
         stopped: false,
+        undo: Some(3),
     }
 }
 
