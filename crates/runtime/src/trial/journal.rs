@@ -273,6 +273,17 @@ mod tests {
         assert_eq!(journal.begin("hugepages", Vec::new()).expect("written").number, 1);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_file_holds_is_an_entry_or_an_error(bytes: Vec<u8>, field in "[a-z]{1,9}", number: u64) {
+            let (_folder, journal) = journal();
+            std::fs::write(journal.path(7), &bytes).expect("written");
+            let _ = journal.entry(7);
+            std::fs::write(journal.path(7), format!("{{\"{field}\": {number}, \"number\": 7}}")).expect("written");
+            proptest::prop_assert!(journal.entry(7).is_err() && journal.entries().is_ok());
+        }
+    }
+
     #[test]
     fn a_folder_that_others_can_write_to_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,6 +1,7 @@
 //! Huge pages for chosen windows of processes, made and split again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use lookaside_host::Process;
 
@@ -235,11 +236,9 @@ impl Lever for WindowLever {
                     *self.calls.refused.entry(why).or_default() += 1;
                 }
                 if on && nanos > self.most_stall_nanos {
-                    return Err(TrialError::Bad(format!(
-                        "a call took {:.0} ms, more than --max-stall allows ({:.0} ms)",
-                        nanos as f64 / 1e6,
-                        self.most_stall_nanos as f64 / 1e6
-                    )));
+                    let [took, most] = [nanos, self.most_stall_nanos].map(Duration::from_nanos);
+                    let line = format!("a call took {took:.1?}, more than --max-stall allows ({most:?})");
+                    return Err(TrialError::Bad(line));
                 }
             }
         }
