@@ -60,6 +60,7 @@ fn limits(args: &AutopilotArgs) -> AutopilotLimits {
     AutopilotLimits {
         least_cpus: args.least_cpu / 100.0,
         least_small_bytes: args.least_memory << 20,
+        least_age: args.least_age,
         cpu_share: args.cpu / 100.0,
         stall_share: args.stall / 100.0,
         memory_bytes: args.memory << 20,

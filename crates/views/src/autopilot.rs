@@ -26,8 +26,9 @@ struct Labels {
 pub fn line(process: &Surveyed, tried: Result<&TrialReport, &str>) -> String {
     let found = match tried {
         Ok(report) => {
-            let ended = report.ended.as_ref().map(|why| format!(" Ended early: {why}.")).unwrap_or_default();
-            format!("{}{ended} Judged by {}.", trial::answer(report), report.metric)
+            let is_told = report.decision == Decision::Ended;
+            let ended = report.ended.as_ref().filter(|_| !is_told).map(|why| format!(" Ended early: {why}."));
+            format!("{}{}", trial::answer(report), ended.unwrap_or_default())
         }
         Err(why) => format!("not tried: {why}"),
     };
@@ -39,7 +40,7 @@ pub fn metrics(reports: &[TrialReport], totals: &AutopilotTotals, used_cpu_secon
     let gauges = || Family::<Labels, Gauge<f64, AtomicU64>>::default();
     let (change, low, high, kept) = (gauges(), gauges(), gauges(), gauges());
     for report in reports {
-        let (Some(process), Some(effect)) = (report.processes.first(), report.effects.first()) else { continue };
+        let (Some(process), Some(effect)) = (report.processes.first(), &report.effect) else { continue };
         let labels = Labels { pid: process.pid, comm: clean(&process.comm), metric: clean(&report.metric) };
         change.get_or_create(&labels).set(effect.change.value);
         low.get_or_create(&labels).set(effect.change.low);

@@ -94,13 +94,21 @@ pub fn answer(trial: &TrialReport) -> String {
     };
     // Of one thing.
     let verdict = if trial.what == "bake" { singular(&verdict) } else { verdict };
-    let mut parts: Vec<String> = trial.effects.iter().take(2).map(change).collect();
-    if trial.what == "hugepages" && !trial.phases.is_empty() {
+    let switches = num::counted(trial.switches as usize, "switch").replace("switchs", "switches");
+    let by = format!("{switches} in {}", num::seconds(trial.seconds));
+    let Some(effect) = &trial.effect else {
+        return format!("Can't tell: there were too few phases, {by}. {}", done(trial));
+    };
+    let mut parts: Vec<String> = std::iter::once(effect).chain(trial.beside.first()).map(change).collect();
+    if trial.what == "hugepages" {
         parts.push(added(trial.added_bytes));
     }
-    let found = if parts.is_empty() { "too few phases".to_string() } else { parts.join(", ") };
-    let switches = num::counted(trial.switches as usize, "switch").replace("switchs", "switches");
-    format!("{verdict}: {found}, by {switches} in {}. {}", num::seconds(trial.seconds), done(trial))
+    format!("{verdict}: {}, by {by}. {}", parts.join(", "), done(trial))
+}
+
+/// What the metric did, and then the other measures.
+fn all_effects(trial: &TrialReport) -> impl Iterator<Item = &MeasureEffect> {
+    trial.effect.iter().chain(&trial.beside)
 }
 
 fn singular(verdict: &str) -> String {
@@ -186,7 +194,7 @@ fn measures(trial: &TrialReport) -> Table {
         Column::right("pairs").optional(1),
     ];
     let mut table = Table::new(columns).caption("Medians of all phases that count");
-    for effect in &trial.effects {
+    for effect in all_effects(trial) {
         let part = |x: f64| format!("{:+.1}\u{a0}%", 100.0 * x).replace('-', "−");
         table.row([
             Cell::from(effect.name.as_str()),
@@ -208,7 +216,7 @@ fn effects(trial: &TrialReport) -> Section {
         ),
         ..PointRow::default()
     };
-    let mut rows: Vec<PointRow> = trial.effects.iter().map(|effect| row(effect.name.clone(), effect)).collect();
+    let mut rows: Vec<PointRow> = all_effects(trial).map(|effect| row(effect.name.clone(), effect)).collect();
     for (effect, name) in trial.halves.iter().zip(["first halves of phases", "second halves"]) {
         rows.extend(effect.as_ref().map(|effect| row(format!("{}, {name}", effect.name), effect)));
     }
@@ -248,7 +256,7 @@ fn phases(trial: &TrialReport) -> Table {
         Column::right("applied at the end"),
         Column::left("left out"),
     ];
-    let measure = trial.effects.first().map_or(Measure::NumbersMean, |effect| effect.measure);
+    let measure = trial.effect.as_ref().map_or(Measure::NumbersMean, |effect| effect.measure);
     let mut table = Table::new(columns).caption("Every phase");
     for phase in &trial.phases {
         let PhaseRow { pair, on, at_seconds, value: of, cpus, resident_bytes, applied_share, left_out } = phase;

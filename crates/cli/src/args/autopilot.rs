@@ -36,6 +36,9 @@ pub struct AutopilotArgs {
     /// Least MiB in small pages of a process that is tried
     #[arg(long, value_name = "MIB", default_value_t = 64)]
     pub least_memory: u64,
+    /// Least age of a process that is tried: most that are younger end before a trial would
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = time)]
+    pub least_age: Duration,
     /// Try a process again after this long, where nothing was kept
     #[arg(long, value_name = "TIME", default_value = "6h", value_parser = time)]
     pub again: Duration,

@@ -106,7 +106,7 @@ fn what_helps_is_kept_and_can_be_undone() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let found = &json(&output)["trials"][0];
     assert_eq!((&found["verdict"], &found["decision"]), (&"helps".into(), &"kept".into()), "{found}");
-    let effect = &found["effects"][0];
+    let effect = &found["effect"];
     assert!((effect["change"]["high"].as_f64().expect("a number") + 0.5).abs() < 1e-9, "{effect}");
     assert!(found["phases"].as_array().expect("a list").len() >= 24, "{found}");
     assert!(found["calls"]["longest_apply_nanos"].as_u64() > Some(0), "{found}");
@@ -249,6 +249,30 @@ fn a_program_is_started_and_tried_on() {
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     let said = stdout(&output);
     assert!(said.contains(&sum()) && said.contains("Trial: skewed ("), "{said}");
+}
+
+/// Of the processes of this machine one is tried after the other; for the test's own a line says what was decided.
+#[test]
+fn an_autopilot_tries_who_is_worth_it_and_says_what_it_decided() {
+    let Some(tried) = Tried::new() else { return };
+    let metrics = tried.folder.path().join("metrics");
+    let mut command = tried.command();
+    command.args(["autopilot", "--budget", "4", "--for", "2s", "--phase", "400ms", "--max-stall", "1m", "--metrics"]);
+    command.arg(&metrics).args(["--cpu", "100", "--stall", "100", "--least-memory", "60", "--least-age", "1ms"]);
+    let mut autopilot = command.stdout(Stdio::piped()).spawn().expect("started");
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(autopilot.stdout.take().expect("its output")));
+    let pid = format!("skewed ({}): ", tried.child.id());
+    let line =
+        lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with(&pid))).expect("it goes on").expect("text");
+    assert!(line.contains("switches in") || line.contains("not tried: "), "{line}");
+    let status = Command::new("kill").args(["-TERM", &autopilot.id().to_string()]).status().expect("kill");
+    assert!(status.success());
+    assert_eq!(autopilot.wait().expect("ended").code(), Some(143));
+    let metrics = std::fs::read_to_string(metrics).expect("written after each");
+    assert!(metrics.contains("lookaside_autopilot_trials_total") && metrics.ends_with("# EOF\n"), "{metrics}");
+    // Two seconds prove nothing.
+    assert_eq!(tried.huge(), 0);
+    tried.ends_well();
 }
 
 /// Huge pages that are switched off stay so, and it is said before anything is done.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use lookaside_host::{ticks_per_second, uptime_seconds};
 use serde::Serialize;
 
 use super::decide::Decision;
@@ -17,6 +18,8 @@ pub struct AutopilotLimits {
     pub least_cpus: f64,
     /// Bytes that it has to have in small pages.
     pub least_small_bytes: u64,
+    /// For how long it has to have run: most that are younger end before a trial would.
+    pub least_age: Duration,
     /// Share of a CPU that all trials may use, in the long run.
     pub cpu_share: f64,
     /// Share of the time that calls which the programs may wait for may take, in the long run.
@@ -75,16 +78,21 @@ impl Autopilot {
     /// The system does not list its processes.
     pub fn next(&mut self) -> Result<Option<Surveyed>, TrialError> {
         let processes = self.survey.look()?;
-        Ok(self.choose(&processes, Instant::now()))
+        let up = uptime_seconds().unwrap_or(f64::MAX);
+        let begun_ticks = (up - self.limits.least_age.as_secs_f64()).max(0.0) * ticks_per_second();
+        Ok(self.choose(&processes, Instant::now(), begun_ticks as u64))
     }
 
-    fn choose(&mut self, processes: &[Surveyed], now: Instant) -> Option<Surveyed> {
+    /// `begun_ticks`: when a process must have begun.
+    fn choose(&mut self, processes: &[Surveyed], now: Instant, begun_ticks: u64) -> Option<Surveyed> {
         let is_there = |key: &(u32, u64)| processes.iter().any(|process| key_of(process) == *key);
         self.tried.retain(|key, _| is_there(key));
         self.totals.kept_bytes = self.tried.values().filter_map(|(_, kept)| *kept).sum();
         let limits = &self.limits;
         let is_worth = |process: &&Surveyed| {
-            process.cpus >= limits.least_cpus && process.small_bytes() >= limits.least_small_bytes
+            process.cpus >= limits.least_cpus
+                && process.small_bytes() >= limits.least_small_bytes
+                && process.started_ticks <= begun_ticks
         };
         let is_due = |process: &&Surveyed| match self.tried.get(&key_of(process)) {
             None => true,
@@ -151,6 +159,7 @@ mod tests {
         AutopilotLimits {
             least_cpus: 0.1,
             least_small_bytes: 64 << 20,
+            least_age: Duration::from_secs(60),
             cpu_share: 0.02,
             stall_share: 0.01,
             memory_bytes: 100,
@@ -177,16 +186,17 @@ mod tests {
         let all = [process(1, 1.0, 10), process(2, 0.05, 1000), process(3, 0.5, 100), process(4, 0.2, 100)];
         let now = Instant::now();
         let mut tried = Vec::new();
-        while let Some(next) = autopilot.choose(&all, now) {
+        while let Some(next) = autopilot.choose(&all, now, 7) {
             tried.push(next.pid);
             autopilot.tried(&next, None);
         }
         assert_eq!((tried, autopilot.totals().failed), (vec![3, 4], 2));
-        let later = autopilot.choose(&all, now + Duration::from_secs(3700)).map(|process| process.pid);
+        let later = autopilot.choose(&all, now + Duration::from_secs(3700), 7).map(|process| process.pid);
         assert_eq!(later, Some(3));
-        // Another process of that number, since.
+        // Another process of that number, since; but not before it has run for a while.
         let new = Surveyed { started_ticks: 9, ..process(4, 0.2, 100) };
-        assert_eq!(autopilot.choose(&[new], now).map(|process| process.pid), Some(4));
+        assert_eq!(autopilot.choose(std::slice::from_ref(&new), now, 8), None);
+        assert_eq!(autopilot.choose(&[new], now, 9).map(|process| process.pid), Some(4));
     }
 
     #[test]
@@ -203,11 +213,11 @@ mod tests {
     fn memory_of_processes_that_ended_is_free_again() {
         let mut autopilot = Autopilot::new(limits());
         autopilot.tried.insert((3, 7), (Instant::now(), Some(60)));
-        autopilot.choose(&[process(3, 1.0, 100)], Instant::now());
+        autopilot.choose(&[process(3, 1.0, 100)], Instant::now(), 7);
         assert_eq!(autopilot.memory_left(), 40);
         // What was kept is not tried again.
-        assert_eq!(autopilot.choose(&[process(3, 1.0, 100)], Instant::now() + Duration::from_secs(7200)), None);
-        autopilot.choose(&[], Instant::now());
+        assert_eq!(autopilot.choose(&[process(3, 1.0, 100)], Instant::now() + Duration::from_secs(7200), 7), None);
+        autopilot.choose(&[], Instant::now(), 7);
         assert_eq!(autopilot.memory_left(), 100);
     }
 }

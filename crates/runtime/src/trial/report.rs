@@ -38,12 +38,14 @@ pub struct TrialReport {
     pub switches: u32,
     /// The confidence of all intervals.
     pub confidence: f64,
-    /// What the metric and other measures did; the first is the metric, and decides.
-    pub effects: Vec<MeasureEffect>,
+    /// What the metric did, which decides; absent where there were too few phases.
+    pub effect: Option<MeasureEffect>,
+    /// What other measures did.
+    pub beside: Vec<MeasureEffect>,
     /// The metric's effect by the first halves of the phases, and by the second ones: where they differ, a phase
     /// carries over into the next.
     pub halves: [Option<MeasureEffect>; 2],
-    /// Bytes more in memory while it was applied (medians of all phases).
+    /// Bytes more in memory while it was applied: the median over pairs of phases.
     pub added_bytes: i64,
     /// What comes of it.
     pub verdict: Verdict,

@@ -119,8 +119,8 @@ impl Judged {
 
     /// By passes of a place in the code; `None`: there is none.
     fn passes(request: &TrialRequest<'_>, pid: u32) -> Result<Option<Self>, TrialError> {
-        /// Enough for some eighty places, four at a time.
-        const LOOK: std::time::Duration = std::time::Duration::from_secs(6);
+        /// Enough for some hundred places of a process that has a CPU, four at a time.
+        const LOOK: std::time::Duration = std::time::Duration::from_secs(10);
         (request.progress)("looking for a place in its code to count by");
         let found = request.marks.find(pid, LOOK, request.stop).map_err(TrialError::Bad)?;
         let Some(mark) = found else { return Ok(None) };
@@ -298,10 +298,9 @@ impl Trial<'_> {
     ) -> Result<TrialReport, TrialError> {
         let seconds = self.began.elapsed().as_secs_f64();
         let whole = |readings: &[Reading; 2]| readings[0].plus(&readings[1]);
-        let effects: Vec<MeasureEffect> =
-            (0..self.meter.measures.len()).filter_map(|measure| self.effect(measure, whole)).collect();
-        let main = effects.first().filter(|effect| effect.measure == self.meter.measures[0].0);
-        let verdict = Verdict::of(main, metric.more_is_better(), self.request.precision);
+        let effect = self.effect(0, whole);
+        let beside = (1..self.meter.measures.len()).filter_map(|measure| self.effect(measure, whole)).collect();
+        let verdict = Verdict::of(effect.as_ref(), metric.more_is_better(), self.request.precision);
         let halves = [0, 1].map(|half| self.effect(0, |readings| readings[half].clone()));
         let is_done = matches!(outcome, Ok(PairsEnd::Done));
         let keep = is_done && verdict == Verdict::Helps && self.lever.stays() && !self.request.only_measure;
@@ -318,7 +317,7 @@ impl Trial<'_> {
             Decision::Kept | Decision::NotAllTakenBack => JournalState::Kept,
             Decision::TakenBack | Decision::Ended => JournalState::TakenBack,
         };
-        self.entry.said = main.map(in_a_line);
+        self.entry.said = effect.as_ref().map(in_a_line);
         self.journal.write(&self.entry)?;
         let ended = match outcome? {
             PairsEnd::Done => switched.err().map(|e| e.to_string()),
@@ -344,7 +343,8 @@ impl Trial<'_> {
             seconds,
             switches: self.switches,
             confidence: CONFIDENCE,
-            effects,
+            effect,
+            beside,
             halves,
             added_bytes,
             verdict,
@@ -360,11 +360,13 @@ impl Trial<'_> {
 
     /// Bytes more in memory in phases with it.
     fn added_bytes(&self) -> i64 {
-        let resident = |on: bool| {
-            let phases = self.phases.iter().filter(move |(row, _)| row.on == on && row.left_out.is_none());
-            median(phases.map(|(row, _)| row.resident_bytes as f64)).unwrap_or(0.0)
-        };
-        (resident(true) - resident(false)) as i64
+        // By pairs, whose order is drawn: a program that grows does so to either side.
+        let pairs = self.phases.chunks_exact(2).filter(|pair| pair.iter().all(|(row, _)| row.left_out.is_none()));
+        let more = pairs.map(|pair| {
+            let (on, off) = if pair[0].0.on { (&pair[0].0, &pair[1].0) } else { (&pair[1].0, &pair[0].0) };
+            on.resident_bytes as f64 - off.resident_bytes as f64
+        });
+        median(more).unwrap_or(0.0) as i64
     }
 
     fn notes(&self, halves: &[Option<MeasureEffect>; 2]) -> Vec<String> {

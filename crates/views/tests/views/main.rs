@@ -14,3 +14,4 @@ mod probe;
 mod random_machine;
 mod schemas;
 mod terminal;
+mod trial;

@@ -21,18 +21,23 @@ const BEST_PER_SECOND: f64 = 500.0;
 const MOST_PER_SECOND: f64 = 4_000.0;
 /// What a user asks for may cost that much, too.
 const MOST_CALLS_PER_SECOND: f64 = 10_000.0;
-/// More rarely, a phase of some seconds has less than a hundred.
-const LEAST_PER_SECOND: f64 = 25.0;
+/// More rarely, a phase of some seconds has so few that their number is known to some percent only.
+const LEAST_PER_SECOND: f64 = 8.0;
 /// A place that is as good as this is taken at once.
 const GOOD_PER_SECOND: std::ops::RangeInclusive<f64> = 150.0..=1_500.0;
 /// Debug registers of x86-64.
 const REGISTERS: usize = 4;
-/// A place is tried until it was passed so often, or for so much CPU time of the thread: at the least rate it comes five
-/// times then. The exceptions of one that is passed all the time take less than a millisecond.
+/// A place is tried until it was passed so often: the exceptions of one that is passed all the time take less than a
+/// millisecond.
 const TRY_TIMES: u16 = 100;
-const TRY_CPU: Duration = Duration::from_millis(200);
-/// A thread that waits is waited for so long.
-const TRY_PATIENCE: Duration = Duration::from_millis(800);
+/// … or for so much CPU time of the thread: all places first for a time in which a good one comes some times, then those
+/// that did not come for one in which the rarest that is of use comes three times.
+const FIRST_TRY: Duration = Duration::from_millis(30);
+const SECOND_TRY: Duration = Duration::from_millis(400);
+/// A thread that waits is waited for so many times as long.
+const PATIENCE: u32 = 4;
+/// How long a function that a user names is tried.
+const FUNCTION_TRY: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(2);
 /// Code on either side of a sampled place in which places are looked for.
 const AROUND_BYTES: u64 = 8 << 10;
@@ -65,20 +70,25 @@ pub fn find_progress_mark(
     let seen = SampledCode::of(pid, time / 4, stop)?;
     let Some(thread) = seen.busiest_thread() else { return Ok(None) };
     let mut best: Option<(u64, f64)> = None;
-    let candidates = seen.candidates(pid);
-    for tried in candidates.chunks(REGISTERS) {
-        if stop() || Instant::now() >= end {
-            break;
-        }
-        for (address, rate) in rates(thread, tried)? {
-            let is_better = best.is_none_or(|(_, best)| off_best(rate) < off_best(best));
-            if (LEAST_PER_SECOND..=MOST_PER_SECOND).contains(&rate) && is_better {
-                best = Some((address, rate));
+    let (mut candidates, mut not_passed) = (seen.candidates(pid), Vec::new());
+    for long in [FIRST_TRY, SECOND_TRY] {
+        for tried in candidates.chunks(REGISTERS) {
+            let is_good = best.is_some_and(|(_, rate)| GOOD_PER_SECOND.contains(&rate));
+            if is_good || stop() || Instant::now() >= end {
+                break;
+            }
+            for (address, rate) in rates(thread, tried, long)? {
+                let is_better = best.is_none_or(|(_, best)| off_best(rate) < off_best(best));
+                if (LEAST_PER_SECOND..=MOST_PER_SECOND).contains(&rate) && is_better {
+                    best = Some((address, rate));
+                }
+                not_passed.extend((rate == 0.0).then_some(address));
             }
         }
-        if best.is_some_and(|(_, rate)| GOOD_PER_SECOND.contains(&rate)) {
+        if best.is_some() {
             break;
         }
+        candidates = std::mem::take(&mut not_passed);
     }
     Ok(best.map(|(address, per_cpu_second)| ProgressMark { address, name: name_of(pid, address), per_cpu_second }))
 }
@@ -97,9 +107,9 @@ pub fn mark_of_function(pid: u32, function: &str, stop: &dyn Fn() -> bool) -> Re
         [] => return Err(refused(format!("no symbol names a function {function} (is it inlined, or stripped?)"))),
         _ => return Err(refused(format!("several functions are named {function}: give the symbol of one"))),
     };
-    let seen = SampledCode::of(pid, TRY_PATIENCE, stop)?;
+    let seen = SampledCode::of(pid, PATIENCE * FUNCTION_TRY, stop)?;
     let threads = seen.threads.keys().copied();
-    let tried: Vec<_> = threads.map(|thread| rates(thread, &[address])).collect::<Result<_, _>>()?;
+    let tried: Vec<_> = threads.map(|thread| rates(thread, &[address], FUNCTION_TRY)).collect::<Result<_, _>>()?;
     let per_cpu_second = tried.into_iter().flatten().map(|(_, rate)| rate).fold(0.0, f64::max);
     match per_cpu_second <= MOST_CALLS_PER_SECOND {
         true => Ok(ProgressMark { address, name: function.into(), per_cpu_second }),
@@ -205,9 +215,9 @@ fn leaders_around(pid: u32, regions: &[Region], ip: u64) -> Option<Vec<u64>> {
     Some(DecodedCode::function(&bytes, start).leaders())
 }
 
-/// How often a thread passes each of these places in a second of its CPU time. Places that can't be watched are left
-/// out.
-fn rates(thread: u32, places: &[u64]) -> Result<Vec<(u64, f64)>, CaptureError> {
+/// How often a thread passes each of these places in a second of its CPU time, by so much of it. Places that can't be
+/// watched are left out.
+fn rates(thread: u32, places: &[u64], long: Duration) -> Result<Vec<(u64, f64)>, CaptureError> {
     let mut watched = Vec::new();
     for &place in places {
         let counter = match PerfCounter::of_instruction(place, thread, DISABLED) {
@@ -220,13 +230,13 @@ fn rates(thread: u32, places: &[u64]) -> Result<Vec<(u64, f64)>, CaptureError> {
             watched.push((place, counter));
         }
     }
-    let until = Instant::now() + TRY_PATIENCE;
+    let until = Instant::now() + PATIENCE * long;
     loop {
         std::thread::sleep(LOOK);
         let counts: Vec<_> =
             watched.iter_mut().filter_map(|(place, counter)| Some((*place, counter.read().ok()?))).collect();
         let is_over = |count: &lookaside_host::perf::PerfCount| {
-            count.value >= u64::from(TRY_TIMES) || count.running_ns >= TRY_CPU.as_nanos() as u64
+            count.value >= u64::from(TRY_TIMES) || count.running_ns >= long.as_nanos() as u64
         };
         if Instant::now() >= until || counts.iter().all(|(_, count)| is_over(count)) {
             let rate =
