@@ -12,13 +12,24 @@
 //! Variables: `LOOKASIDE_BAKE` what to do (`auto`, or a backend with its settings; see
 //! [`lookaside_runtime::bake::PreloadSettings`]); `LOOKASIDE_BAKE_STATS` a file that gets a line of JSON for each
 //! process that exits; `LOOKASIDE_HUGEPAGES=orders` for the other thread
-//! ([`lookaside_runtime::hugepages::remote_collapse`]).
+//! ([`lookaside_runtime::hugepages::remote_collapse`]); `LOOKASIDE_CODE` for code on huge pages (`all` or a number of
+//! windows; [`lookaside_runtime::hugepages::CodeBudget`]), which the constructor does itself.
 //!
 //! There is no Rust interface, and so no example here: the library acts by being loaded into a program, as its tests
 //! do. The baker's loop is [`lookaside_runtime::bake::freestanding::HelperLoop`].
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod address_space;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod baker;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod code;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod code_limit;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod code_report;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod code_windows;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod cpus;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -114,14 +114,15 @@ pub(crate) fn anonymous(line: &[u8]) -> Option<Span> {
 }
 
 /// A line, in its parts.
-struct MapsLine<'a> {
-    span: Span,
-    rights: &'a [u8],
+pub(crate) struct MapsLine<'a> {
+    pub(crate) span: Span,
+    pub(crate) rights: &'a [u8],
     /// As far as the first blank.
     name: &'a [u8],
 }
 
-fn mapping(line: &[u8]) -> Option<MapsLine<'_>> {
+/// The mapping of a line.
+pub(crate) fn mapping(line: &[u8]) -> Option<MapsLine<'_>> {
     let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let range = words.next()?;
     let rights = words.next()?;
@@ -131,7 +132,8 @@ fn mapping(line: &[u8]) -> Option<MapsLine<'_>> {
     (span.start < span.end).then_some(MapsLine { span, rights, name })
 }
 
-fn hex(digits: &[u8]) -> Option<u64> {
+/// A number as `maps` has it.
+pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || digits.len() > 16 {
         return None;
     }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use lookaside_runtime::bake::freestanding::HelperState;
 use lookaside_runtime::bake::PreloadSettings;
 use lookaside_runtime::hugepages::remote_collapse::VALUE;
+use lookaside_runtime::hugepages::CodeBudget;
 
+use crate::code::{self, CodePlan};
 use crate::helper_memory::{self, BakerMemory, BakerPlan};
 use crate::remote_collapse::CollapserMemory;
 use crate::sys::Errno;
@@ -29,16 +31,25 @@ static END: extern "C" fn() = end;
 
 /// A variable of the environment.
 fn variable(name: &CStr) -> Option<&'static [u8]> {
+    words(name).map(CStr::to_bytes)
+}
+
+/// The same, as the environment has it.
+fn words(name: &CStr) -> Option<&'static CStr> {
     // SAFETY: before `main` nobody changes the environment.
     let value: *const c_char = unsafe { libc::getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
     }
     // SAFETY: the environment's own text, which stays as long as it is looked at here.
-    Some(unsafe { CStr::from_ptr(value) }.to_bytes())
+    Some(unsafe { CStr::from_ptr(value) })
 }
 
 extern "C" fn begin() {
+    // Before there are helpers: where there are other threads, code stays as it is.
+    if let Some(plan) = code_plan() {
+        code::begin(&plan);
+    }
     let memory = baker_plan().and_then(BakerMemory::new);
     let collapser = wants_collapser().and_then(|()| helper_memory::map::<CollapserMemory>());
     if memory.is_none() && collapser.is_none() {
@@ -76,6 +87,14 @@ fn baker_plan() -> Option<BakerPlan> {
     let path = variable(c"LOOKASIDE_BAKE_STATS").filter(|path| path.len() < plan.stats_path.len()).unwrap_or_default();
     plan.stats_path.iter_mut().zip(path).for_each(|(to, from)| *to = *from);
     Some(plan)
+}
+
+/// How much code is to be on huge pages.
+fn code_plan() -> Option<CodePlan> {
+    let budget = read(c"LOOKASIDE_CODE", |text| text.parse::<CodeBudget>().map_err(|e| e.to_string()))?;
+    let path = |name| words(name).filter(|path| !path.is_empty());
+    let (weights, report) = (path(c"LOOKASIDE_CODE_WEIGHTS"), path(c"LOOKASIDE_CODE_REPORT"));
+    Some(CodePlan { budget, weights, report })
 }
 
 /// Whether there is to be a thread that makes huge pages.

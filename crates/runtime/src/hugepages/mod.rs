@@ -8,6 +8,7 @@
 //! huge.
 
 mod choose;
+mod code_pages;
 mod collapse;
 mod error;
 mod pages;
@@ -23,6 +24,10 @@ use std::path::Path;
 
 pub use choose::{
     choose, spread, tally, HotWindow, ProcessView, SampleCounts, WindowChoice, WindowWeight, WindowWeights,
+};
+pub use code_pages::{
+    code_weights_line, CodeBudget, CodeObstacle, ProcessCode, CODE_REPORT_VARIABLE, CODE_VARIABLE,
+    CODE_WEIGHTS_VARIABLE,
 };
 pub use collapse::{
     check_way_back, collapse_side, CollapseHandle, CollapseResult, CollapseSide, SplitResult, LEAST_PAUSE,
