@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lookaside_runtime::compare::{ComparisonPlan, HelperTotals, Metric, PreloadedBaker, Variant};
-use lookaside_runtime::hugepages::PlanFinder;
+use lookaside_runtime::hugepages::{CodeTotals, PlanFinder};
 use lookaside_views::comparison::view;
 use lookaside_views::json;
 use regex_lite::Regex;
@@ -15,7 +15,8 @@ use crate::args::compare::CompareArgs;
 use crate::clock_sampler::ClockSampler;
 use crate::plan::file;
 use crate::preload::baker_exit::BakerExit;
-use crate::preload::library::{self, BAKER, BAKE_INSTEAD, HUGEPAGES_INSTEAD};
+use crate::preload::code_report::read_lines;
+use crate::preload::library::{self, BAKER, BAKE_INSTEAD, CODE_INSTEAD, HUGEPAGES_INSTEAD};
 use lookaside_cli::exit::{Failure, NOT_CLEAN};
 use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::style;
@@ -33,8 +34,12 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
     let report = tempfile::NamedTempFile::new().map_err(|e| Failure::bad(format_args!("a temporary file: {e}")))?;
     let mut inside = None;
     if variants.iter().any(Variant::needs_preload) {
-        let bakes = variants.iter().any(|variant| matches!(variant, Variant::Inside(_)));
-        let instead = if bakes { BAKE_INSTEAD } else { HUGEPAGES_INSTEAD };
+        let has = |kind: fn(&Variant) -> bool| variants.iter().any(kind);
+        let instead = match (has(|variant| matches!(variant, Variant::Inside(_))), has(Variant::is_text)) {
+            (true, _) => BAKE_INSTEAD,
+            (false, true) => CODE_INSTEAD,
+            (false, false) => HUGEPAGES_INSTEAD,
+        };
         inside = Some(preloaded(&args.command, report.path(), instead)?);
     }
     args.output.check()?;
@@ -73,7 +78,12 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
 pub fn preloaded(command: &[OsString], report: &Path, instead: &str) -> Result<PreloadedBaker, Failure> {
     let file = library::find(&BAKER)?;
     library::check_loadable(command, instead)?;
-    Ok(PreloadedBaker { file, report: report.into(), read: read_report })
+    Ok(PreloadedBaker {
+        file,
+        report: report.into(),
+        read: read_report,
+        read_code: |text| CodeTotals::of(&read_lines(text)),
+    })
 }
 
 /// The plans of huge pages that variants name.

@@ -1,6 +1,8 @@
 //! The `hugepages` command.
 
 mod apply;
+mod code;
+mod perf_map;
 mod plan;
 mod run;
 

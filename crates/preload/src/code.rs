@@ -20,6 +20,9 @@ use crate::sys::{self, Errno};
 /// Windows that are copied at a time: so much memory there is twice meanwhile.
 const WINDOWS_AT_ONCE: usize = 16;
 
+/// A small page.
+const PAGE_BYTES: u64 = 4096;
+
 /// What this works with. All zero at first.
 #[repr(C)]
 struct CodeMemory {
@@ -202,7 +205,7 @@ struct HugeCopy {
 }
 
 impl HugeCopy {
-    /// All zero. A page of each window is touched, and the rest made by the collapse: where there is no huge page, or
+    /// All zero. A page of each window is touched; where that is no huge one, a collapse makes it: where it can't, or
     /// the control group has no room for one, that says so, and nobody is killed for want of memory.
     fn new(bytes: u64) -> Result<Self, (CodeObstacle, Errno)> {
         let with_room = bytes.saturating_add(WINDOW_BYTES);
@@ -216,11 +219,16 @@ impl HugeCopy {
         }
         let copy = Self { span: Span { start, end } };
         space::advise_huge(start, bytes);
+        let mut all_huge = true;
         for window in (start..end).step_by(WINDOW_BYTES as usize) {
             // SAFETY: within the copy.
             unsafe { space::touch(window) };
+            all_huge &= is_huge(window);
         }
-        sys::collapse(start, bytes).map_err(|errno| (CodeObstacle::NotCollapsed, errno))?;
+        // A collapse has all CPUs put away what they hold back: tens of milliseconds where they are busy.
+        if !all_huge {
+            sys::collapse(start, bytes).map_err(|errno| (CodeObstacle::NotCollapsed, errno))?;
+        }
         Ok(copy)
     }
 
@@ -240,6 +248,13 @@ impl HugeCopy {
         std::mem::forget(self);
         Ok(())
     }
+}
+
+/// Whether the first touch of a window brought all of it into memory, which it does in one page only.
+fn is_huge(window: u64) -> bool {
+    let mut resident = [0];
+    let last = window.saturating_add(WINDOW_BYTES - PAGE_BYTES);
+    sys::mincore(last, 1, &mut resident).is_ok() && resident[0] & 1 != 0
 }
 
 impl Drop for HugeCopy {

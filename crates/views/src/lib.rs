@@ -17,6 +17,7 @@ pub mod baked;
 pub mod color;
 pub mod comparison;
 pub mod hugepages;
+pub mod hugepages_code;
 pub mod hugepages_live;
 pub mod json;
 pub mod lock;

@@ -80,6 +80,9 @@ impl Symbols {
                 let mapping = ModuleMapping { module: self.module(path, executable), file_offset: *offset };
                 self.processes.entry(process).or_default().map(*addr, *len, mapping);
             }
+            Event::Map { addr, len, prot, source: MapSource::Anonymous, .. } if prot & 4 != 0 => {
+                self.processes.entry(process).or_default().map_anonymous_code(*addr, *len);
+            }
             Event::Remap { old_addr, new_addr, new_len, .. } => {
                 self.processes.entry(process).or_default().remap(*old_addr, *new_addr, *new_len);
             }
@@ -161,8 +164,20 @@ impl Symbols {
 
     /// The module mapped at `ip` and the offset of that byte in its file.
     pub(crate) fn locate(&self, process: u32, ip: u64) -> Option<(usize, u64)> {
-        let (start, mapping) = self.processes.get(&process)?.find(ip)?;
-        Some((mapping.module, mapping.file_offset.wrapping_add(ip - start)))
+        let map = self.processes.get(&process)?;
+        let found = map.find(ip).map(|(start, mapping)| (mapping.module, mapping.file_offset.wrapping_add(ip - start)));
+        found.or_else(|| map.find_moved(ip).map(|mapping| (mapping.module, mapping.file_offset)))
+    }
+
+    /// The functions whose code begins in some bytes of a process's memory that hold one file's code, in their order:
+    /// where they begin, their bytes, their names.
+    pub fn functions_between(&mut self, process: u32, start: u64, end: u64) -> Vec<(u64, u64, String)> {
+        let Some((module, offset)) = self.locate(process, start) else { return Vec::new() };
+        let functions = self.modules[module].functions_between(offset..offset + (end - start), &self.debug_root);
+        functions
+            .into_iter()
+            .map(|(range, name)| (start + (range.start - offset), range.end - range.start, name))
+            .collect()
     }
 
     /// A module by the number that [`Symbols::locate`] gave, and where separate debug files are.

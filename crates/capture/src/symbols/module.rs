@@ -104,6 +104,16 @@ impl MappedModule {
         offsets
     }
 
+    /// The functions that begin within these bytes of the file: their own bytes, and their names.
+    pub fn functions_between(&mut self, bytes: Range<u64>, debug_root: &Path) -> Vec<(Range<u64>, String)> {
+        let Some((files, contents)) = self.parsed(debug_root) else { return Vec::new() };
+        let placed = contents.symbols(files).ranges().filter_map(|(name, range)| {
+            let start = contents.file_offset(range.start).filter(|start| bytes.contains(start))?;
+            Some((start..start + (range.end - range.start), demangled(name)))
+        });
+        placed.collect()
+    }
+
     /// The bounds of the function at an offset in the file, as offsets in the file.
     pub fn function_bounds(&mut self, file_offset: u64, debug_root: &Path) -> Option<Range<u64>> {
         let (files, contents, (segment, addr)) = self.parsed_at(file_offset, debug_root)?;

@@ -24,6 +24,8 @@ struct ModuleRange {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProcessMap {
     ranges: BTreeMap<u64, ModuleRange>,
+    /// Code in no file, by first byte: the address after the last.
+    anonymous_code: BTreeMap<u64, u64>,
 }
 
 impl ProcessMap {
@@ -35,6 +37,27 @@ impl ProcessMap {
         }
         self.cut_out(addr, end);
         self.ranges.insert(addr, ModuleRange { end, mapping });
+    }
+
+    /// Maps `len` bytes of code that is in no file at `addr`.
+    pub fn map_anonymous_code(&mut self, addr: u64, len: u64) {
+        let end = addr.saturating_add(len);
+        if addr < end {
+            self.anonymous_code.insert(addr, end);
+        }
+    }
+
+    /// The module of code in no file that fills a hole in a module's mapping, with the offset in the file that was there:
+    /// code that was copied to huge pages. Where the hole ends, the mapping goes on.
+    pub fn find_moved(&self, ip: u64) -> Option<ModuleMapping> {
+        let (_, &first_end) = self.anonymous_code.range(..=ip).next_back().filter(|&(_, &end)| ip < end)?;
+        let mut end = first_end;
+        while let Some(&next) = self.anonymous_code.get(&end) {
+            end = next;
+        }
+        let rest = self.ranges.get(&end)?.mapping;
+        let file_offset = rest.file_offset.checked_sub(end - ip)?;
+        Some(ModuleMapping { file_offset, ..rest })
     }
 
     /// Moves what is mapped at `old_addr`; a longer new range goes on in the same file.
@@ -109,6 +132,24 @@ mod tests {
         assert_eq!(map.find(0xb000), None);
         map.remap(0x4000, 0xb000, 0x1000);
         assert_eq!(map.find(0xb000), None, "nothing was there");
+    }
+
+    #[test]
+    fn code_in_no_file_is_a_files_where_it_fills_a_hole_in_it() {
+        let mut map = ProcessMap::default();
+        let module = |file_offset| ModuleMapping { module: 3, file_offset };
+        map.map(0x1000, 0x1000, module(0x7000));
+        map.map_anonymous_code(0x2000, 0x2000);
+        map.map_anonymous_code(0x4000, 0x1000);
+        map.map(0x5000, 0x1000, module(0xb000));
+        let found = [0x2000, 0x3fff, 0x4008].map(|ip| map.find_moved(ip).map(|found| found.file_offset));
+        assert_eq!(found, [Some(0x8000), Some(0x9fff), Some(0xa008)]);
+        assert_eq!([0x1fff, 0x5000, 0x9000].map(|ip| map.find_moved(ip)), [None; 3]);
+        // Before a file's first byte there is none of it; nor where no file follows.
+        map.map_anonymous_code(0x10000, 0x1000);
+        map.map(0x11000, 0x1000, module(0));
+        map.map_anonymous_code(0x20000, 0x1000);
+        assert_eq!([0x10800, 0x20800].map(|ip| map.find_moved(ip)), [None; 2]);
     }
 
     #[test]

@@ -70,6 +70,15 @@ impl SymbolTable {
         self.symbols.iter().map(|symbol| (text(&self.names, symbol), symbol.addr))
     }
 
+    /// All functions that have bytes, one for each address: names as in the table, and ranges, in their order.
+    pub fn ranges(&self) -> impl Iterator<Item = (&str, std::ops::Range<u64>)> {
+        let last_of_its_address = |&(at, symbol): &(usize, &FunctionSymbol)| {
+            self.symbols.get(at + 1).is_none_or(|next| next.addr != symbol.addr)
+        };
+        let last = self.symbols.iter().enumerate().filter(last_of_its_address);
+        last.filter_map(|(_, symbol)| self.find(symbol.addr).filter(|(_, range)| range.start == symbol.addr))
+    }
+
     /// The function that holds `addr`: its name as in the table, and its range.
     pub fn find(&self, addr: u64) -> Option<(&str, std::ops::Range<u64>)> {
         let next = self.symbols.partition_point(|symbol| symbol.addr <= addr);

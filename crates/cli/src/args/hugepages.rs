@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::plan::PlannedProgram;
 use clap::{Args, Subcommand, ValueEnum};
 use lookaside_cli::output::OutputArgs;
-use lookaside_runtime::hugepages::ObservedBy;
+use lookaside_runtime::hugepages::{CodeBudget, ObservedBy};
 
 #[derive(Subcommand)]
 pub enum HugepagesCommand {
@@ -16,9 +16,10 @@ pub enum HugepagesCommand {
         Exit codes: 0 success; 1 the trace is damaged or the program failed (the plan is still made); 2 bad input; \
         125 recording failed; 128 + signal if interrupted (prints the windows with most walks, no plan)")]
     Plan(HugepagesPlanArgs),
-    /// Run a program and promote its hottest memory, or what a plan names, to huge pages
+    /// Run a program with its hottest memory, what a plan names, or its code on huge pages
     #[command(after_help = "Examples: lookaside hugepages run --budget 64 ./join\n          \
-        lookaside hugepages run --plan plan.toml ./join\n\n\
+        lookaside hugepages run --plan plan.toml ./join\n          \
+        lookaside hugepages run --text gcc -O2 -c large.c\n\n\
         Exit code: the program's own; 2 bad input, 126 not executable, 127 not found")]
     Run(HugepagesRunArgs),
     /// Promote a running process's hottest memory to huge pages
@@ -55,11 +56,17 @@ pub struct HugepagesPlanArgs {
 #[derive(Args)]
 pub struct HugepagesRunArgs {
     /// Keep up to K of the hottest 2 MiB windows of the program and its children huge
-    #[arg(long, value_name = "K", required_unless_present = "plan", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "K", required_unless_present_any = ["plan", "text"], value_parser = clap::value_parser!(u32).range(1..))]
     pub budget: Option<u32>,
     /// Promote the windows that FILE names (written by `hugepages plan`)
     #[arg(long, value_name = "FILE", conflicts_with = "budget")]
     pub plan: Option<PathBuf>,
+    /// Put code on huge pages before main: all whole 2 MiB windows of the program and its libraries, or N at most
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
+    pub text: Option<CodeBudget>,
+    /// Write no /tmp/perf-PID.map, by which profilers name the functions of code on huge pages
+    #[arg(long, requires = "text")]
+    pub no_perf_map: bool,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, value_name = "CMD", required = true)]
     pub command: Vec<OsString>,

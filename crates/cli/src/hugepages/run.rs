@@ -1,41 +1,53 @@
-//! `lookaside hugepages run`: chosen while the program runs, or by a plan; made by a thread of this process.
+//! `lookaside hugepages run`: memory that is chosen while the program runs, or by a plan, made huge by a thread of this
+//! process; and code, by the preloaded library.
 
 use std::sync::Arc;
 
 use lookaside_runtime::hugepages::{self, remote_collapse, CollapseSide};
 use lookaside_views::hugepages_live;
 
+use super::code::{CodeRequest, CodeRun};
 use crate::args::hugepages::HugepagesRunArgs;
 use crate::clock_sampler::ClockSampler;
 use crate::launch::Launch;
 use crate::plan::file;
 use crate::plan::finder::WindowFinder;
-use crate::preload::library::{self, check_loadable, BAKER, HUGEPAGES_INSTEAD};
+use crate::preload::library::{self, check_loadable, BAKER, CODE_INSTEAD, HUGEPAGES_INSTEAD};
 use lookaside_cli::exit::Failure;
 
 /// Runs the program, and says at the end what was made.
 pub fn run(args: &HugepagesRunArgs) -> Result<u8, Failure> {
     let settings = settings(args)?;
+    let code = args.text.map(|budget| CodeRequest::new(budget, !args.no_perf_map)).transpose()?;
     // What stands in their way is found before the program starts.
-    let side = hugepages::collapse_side().map_err(Failure::bad)?;
+    let side = settings.as_ref().map(|_| hugepages::collapse_side()).transpose().map_err(Failure::bad)?;
     let mut launch = Launch::of(&args.command);
-    if side == CollapseSide::Inside {
-        check_loadable(&args.command, HUGEPAGES_INSTEAD)?;
+    if code.is_some() || side == Some(CollapseSide::Inside) {
+        check_loadable(&args.command, if code.is_some() { CODE_INSTEAD } else { HUGEPAGES_INSTEAD })?;
         launch.preload(&library::find(&BAKER)?);
+    }
+    if side == Some(CollapseSide::Inside) {
         launch.command.env(remote_collapse::VARIABLE, remote_collapse::VALUE);
     }
+    if let Some(code) = &code {
+        code.tell(&mut launch.command);
+    }
     launch.beside(|pid| {
-        let worker = settings.start(pid)?;
-        Ok(move || eprint!("{}", worker.end()))
+        let worker = settings.map(|settings| settings.start(pid)).transpose()?;
+        let code = code.map(CodeRequest::begin).transpose()?;
+        Ok(move || {
+            let parts = [worker.map(HugeWorker::end), code.map(CodeRun::end)];
+            parts.into_iter().flatten().for_each(|text| eprint!("{text}"));
+        })
     })
 }
 
-/// How huge pages are to be made.
-fn settings(args: &HugepagesRunArgs) -> Result<HugeSettings, Failure> {
+/// How huge pages of memory are to be made, if they are.
+fn settings(args: &HugepagesRunArgs) -> Result<Option<HugeSettings>, Failure> {
     Ok(match (&args.plan, args.budget) {
-        (Some(plan), _) => HugeSettings::Plan(file::load(plan)?),
-        (None, Some(budget)) => HugeSettings::Auto(hugepages::HugePageSettings { budget: budget as usize }),
-        (None, None) => return Err(Failure::bad("give --budget K or --plan FILE")),
+        (Some(plan), _) => Some(HugeSettings::Plan(file::load(plan)?)),
+        (None, Some(budget)) => Some(HugeSettings::Auto(hugepages::HugePageSettings { budget: budget as usize })),
+        (None, None) => None,
     })
 }
 

@@ -61,6 +61,10 @@ pub const COLOR_INSTEAD: &str = "link it dynamically, or have it call the colour
 pub const HUGEPAGES_INSTEAD: &str =
     "from outside, huge pages of its memory need root or CAP_SYS_NICE (sudo setcap cap_sys_nice,cap_sys_ptrace+ep on the lookaside command)";
 
+/// The same, to put code on huge pages.
+pub const CODE_INSTEAD: &str =
+    "run a copy of it in a tmpfs with huge pages (mount -t tmpfs -o huge=always tmpfs FOLDER), or link it dynamically";
+
 /// Finds out whether a library can be preloaded into this command's program; else what to do instead is said.
 pub fn check_loadable(command: &[OsString], instead: &str) -> Result<(), Failure> {
     let program = inspect_program(command)?;

@@ -15,7 +15,7 @@ use super::error::CompareError;
 use super::plan::Metric;
 use super::preloaded_baker::PreloadedBaker;
 use super::variant::Variant;
-use crate::hugepages::remote_collapse;
+use crate::hugepages::{remote_collapse, CODE_VARIABLE};
 
 /// A line of output is looked through up to here.
 const LINE_BYTES: usize = 1 << 16;
@@ -62,7 +62,10 @@ impl ChildProgram {
                 start.stdout(Stdio::null()).stderr(Stdio::null());
             }
         }
-        start.env_remove("LOOKASIDE_BAKE").env_remove(remote_collapse::VARIABLE).envs(variant.environment(inside));
+        for ours in ["LOOKASIDE_BAKE", remote_collapse::VARIABLE, CODE_VARIABLE] {
+            start.env_remove(ours);
+        }
+        start.envs(variant.environment(inside));
         if let Some(thp) = variant.thp() {
             // SAFETY: a system call between fork and exec; what it sets outlives the exec and goes to children.
             unsafe {

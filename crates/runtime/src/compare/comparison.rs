@@ -4,7 +4,7 @@ use lookaside_stats::{ratio, Ratio, RESAMPLES};
 use serde::Serialize;
 
 use super::watch::{HelperTotals, PageUse};
-use crate::hugepages::{AppliedPlan, PromotionSummary};
+use crate::hugepages::{AppliedPlan, CodeTotals, PromotionSummary};
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,6 +32,8 @@ pub struct VariantRun {
     pub hugepages: Option<PromotionSummary>,
     /// Huge pages of a plan that were made while it ran.
     pub planned: Option<AppliedPlan>,
+    /// Code that was put on huge pages.
+    pub code: Option<CodeTotals>,
 }
 
 /// A variant's runs and what they say. All but `unfinished` is of complete rounds.

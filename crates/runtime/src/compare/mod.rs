@@ -8,6 +8,7 @@ mod comparison;
 mod energy;
 mod error;
 mod in_turns;
+mod made_words;
 mod plan;
 mod preloaded_baker;
 pub mod pressure;
@@ -72,6 +73,7 @@ pub fn check(plan: &ComparisonPlan) -> Result<(), CompareError> {
                     return Err(bad("needs the plan".into()));
                 }
             }
+            Variant::Text(_) => hugepages::check_code().map_err(|e| bad(e.to_string()))?,
             _ => {}
         }
         if variant.needs_preload() && plan.inside.is_none() {

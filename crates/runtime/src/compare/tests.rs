@@ -201,6 +201,7 @@ fn what_a_preloaded_library_tells_is_taken_and_silence_is_noted() {
         file: folder.path().join("none.so"),
         report: folder.path().join("report"),
         read: |text| (!text.is_empty()).then(|| HelperTotals { touches: text.len() as u64, ..HelperTotals::default() }),
+        read_code: |_| None,
     });
     let found = run(&plan);
     assert_eq!(found.early, None);
@@ -289,7 +290,12 @@ fn what_is_not_given_is_asked_for() {
             assert_eq!(refused(plan("hugepages:a.toml", ":")), format!("variant hugepages:a.toml: {why}"));
         }
     }
-    let library = |file: &str| PreloadedBaker { file: file.into(), report: "/nowhere".into(), read: |_| None };
+    let library = |file: &str| PreloadedBaker {
+        file: file.into(),
+        report: "/nowhere".into(),
+        read: |_| None,
+        read_code: |_| None,
+    };
     let whole =
         ComparisonPlan { inside: Some(library("/lib.so")), ..plan("base,nothp,asis,bake:auto,bake:mincore", ":") };
     assert_eq!(check(&whole), Ok(()));

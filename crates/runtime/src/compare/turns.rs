@@ -1,7 +1,6 @@
 //! The runs of a comparison, in turns, and the sum of them.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use super::child::ChildProgram;
 use super::comparison::{Comparison, EarlyEnd, VariantOutcome, VariantRun};
 use super::energy::Meter;
 use super::error::CompareError;
+use super::made_words::{chosen_words, code_words, planned_words};
 use super::plan::{ComparisonHooks, ComparisonPlan, Metric};
 use super::preloaded_baker::PreloadedBaker;
 use super::pressure::Stress;
@@ -19,7 +19,7 @@ use super::variant::gives_to_all;
 use super::variant::Variant;
 use super::watch::PageUse;
 use super::watch::RunWatch;
-use crate::hugepages::{self, AppliedPlan, CollapseSide, PromotionSummary};
+use crate::hugepages::{self, AppliedPlan, PromotionSummary};
 
 /// A variant's runs so far.
 #[derive(Default)]
@@ -101,7 +101,8 @@ impl<'a> InterleavedRuns<'a> {
         };
         let inside = plan.inside.as_ref().filter(|_| variant.needs_preload());
         let tells = inside.filter(|_| matches!(variant, Variant::Inside(_)));
-        tells.and_then(PreloadedBaker::take);
+        let moves_code = inside.filter(|_| matches!(variant, Variant::Text(_)));
+        tells.or(moves_code).map(PreloadedBaker::take_text);
         self.energy(); // what was used until now is not the program's
         let running = ChildProgram::start(&plan.command, variant, inside, captured)?;
         (self.hooks.started)(running.pid());
@@ -169,6 +170,7 @@ impl<'a> InterleavedRuns<'a> {
                 program does not load it, and a killed one can't report"
             ));
         }
+        let code = moves_code.and_then(PreloadedBaker::take_code);
         let taken = &mut self.taken[which];
         let Some(round) = round else {
             taken.pages = seen.pages.or(taken.pages);
@@ -191,6 +193,7 @@ impl<'a> InterleavedRuns<'a> {
             helped,
             hugepages,
             planned,
+            code,
         });
         Ok(None)
     }
@@ -286,9 +289,10 @@ impl<'a> InterleavedRuns<'a> {
             }
             let idle = taken.runs.iter().all(|run| run.helped.is_some_and(|helped| helped.touches == 0));
             match variant {
-                Variant::Huge(_) | Variant::Planned(_) => {
+                Variant::Huge(_) | Variant::Planned(_) | Variant::Text(_) => {
                     notes.extend(chosen_words(variant, &taken.runs));
                     notes.extend(planned_words(variant, &taken.runs));
+                    notes.extend(code_words(variant, &taken.runs));
                     if gives_to_all() {
                         notes.push(format!(
                             "{variant}: the system gives huge pages to all (always), and this kernel \
@@ -311,60 +315,6 @@ impl<'a> InterleavedRuns<'a> {
             self.note(note);
         }
     }
-}
-
-/// What the chosen huge pages came to, over all runs.
-fn chosen_words(variant: &Variant, runs: &[VariantRun]) -> Vec<String> {
-    let all: Vec<&PromotionSummary> = runs.iter().filter_map(|run| run.hugepages.as_ref()).collect();
-    let middle = |of: &dyn Fn(&PromotionSummary) -> Option<f64>| median(all.iter().filter_map(|run| of(run)));
-    let Some(made) = middle(&|run| Some(run.collapsed as f64)) else { return Vec::new() };
-    let mut text = format!("{variant}: {made} windows of 2 MiB made huge in a run (median)");
-    if let Some(covered) = middle(&|run| run.covered) {
-        text += &format!(", with {:.0} % of the last samples in huge pages", 100.0 * covered);
-    }
-    if let Some(added) = middle(&|run| Some(run.bloat_bytes as f64)) {
-        text += &format!(", {:.0} MiB more in memory", added / f64::from(1 << 20));
-    }
-    let longest = all.iter().map(|run| run.longest_call_nanos).max();
-    text += &how(longest, all.iter().filter_map(|run| run.way).next_back());
-    let told = all.iter().flat_map(|run| run.refused.keys().chain(&run.notes));
-    std::iter::once(text).chain(each_once(variant, told.cloned())).collect()
-}
-
-/// What a plan's huge pages came to, over all runs.
-fn planned_words(variant: &Variant, runs: &[VariantRun]) -> Vec<String> {
-    let all: Vec<&AppliedPlan> = runs.iter().filter_map(|run| run.planned.as_ref()).collect();
-    let middle = |of: &dyn Fn(&AppliedPlan) -> u64| median(all.iter().map(|run| of(run)));
-    let (Some(made), Some(found), Some(added)) =
-        (middle(&|run| run.collapsed as u64), middle(&|run| run.found as u64), middle(&|run| run.bloat_bytes))
-    else {
-        return Vec::new();
-    };
-    let mut text = format!(
-        "{variant}: {made} of {found} windows found of the plan made huge in a run (medians), {:.0} MiB more in memory",
-        added / f64::from(1 << 20)
-    );
-    let longest = all.iter().map(|run| run.longest_call_nanos).max();
-    text += &how(longest, all.iter().filter_map(|run| run.way).next_back());
-    let changed = all.iter().flat_map(|run| &run.changed);
-    let changed = changed.map(|(region, why)| format!("not as planned: {region}: {why}"));
-    let told = changed.chain(all.iter().flat_map(|run| run.refused.keys().cloned()));
-    std::iter::once(text).chain(each_once(variant, told)).collect()
-}
-
-/// The longest call, and from where the calls were made.
-fn how(longest_call_nanos: Option<u64>, way: Option<CollapseSide>) -> String {
-    let text = format!("; the longest call took {:.1} ms", longest_call_nanos.unwrap_or(0) as f64 / 1e6);
-    match way {
-        Some(way) => format!("{text}; made {}", way.words()),
-        None => text,
-    }
-}
-
-/// What was told of a variant, each thing once.
-fn each_once(variant: &Variant, told: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
-    let told: BTreeSet<String> = told.map(|what| format!("{variant}: {what}")).collect();
-    told.into_iter()
 }
 
 /// What it means that stressors, the program and a helper, if some variant has one, are more than there are CPUs.

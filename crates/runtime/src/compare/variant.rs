@@ -9,7 +9,7 @@ use lookaside_host::{kernel_version, TransparentHugePages};
 use super::error::CompareError;
 use super::preloaded_baker::PreloadedBaker;
 use crate::bake::{BakeBackend, Settings};
-use crate::hugepages::{self, remote_collapse, CollapseSide};
+use crate::hugepages::{self, remote_collapse, CodeBudget, CollapseSide, CODE_REPORT_VARIABLE, CODE_VARIABLE};
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
 const THP: [&str; 2] = ["hugepages-2048kB/enabled", "enabled"];
@@ -29,6 +29,8 @@ pub enum Variant {
     Huge(hugepages::HugePageSettings),
     /// Small pages but for what is asked for, and the windows of the plan in this file made huge.
     Planned(PathBuf),
+    /// Small pages but for what is asked for, and code on huge pages, by the preloaded library.
+    Text(CodeBudget),
     /// As base, and its page tables are read by the kernel, from outside.
     Scan(Settings),
     /// As base, with the baker in it, by the preloaded library: what `LOOKASIDE_BAKE` is set to.
@@ -83,6 +85,8 @@ impl fmt::Display for Variant {
             Self::Thp => out.write_str("thp"),
             Self::Huge(settings) => write!(out, "hugepages:{settings}"),
             Self::Planned(file) => write!(out, "hugepages:{}", file.display()),
+            Self::Text(CodeBudget::All) => out.write_str("text"),
+            Self::Text(budget) => write!(out, "text:{budget}"),
             Self::Scan(settings) => write!(out, "bake:{settings}"),
             Self::Inside(settings) => write!(out, "bake:{settings}"),
         }
@@ -126,22 +130,27 @@ impl Variant {
             "nothp" => Self::NoThp,
             "asis" => Self::AsIs,
             "thp" => Self::Thp,
+            "text" => Self::Text(CodeBudget::All),
             _ => {
+                let bad = |e: String| CompareError::Bad(format!("variants: {name}: {e}"));
+                if let Some(budget) = name.strip_prefix("text:") {
+                    return Ok(Self::Text(budget.parse().map_err(|e: hugepages::HugePageError| bad(e.to_string()))?));
+                }
                 if let Some(settings) = name.strip_prefix("hugepages:") {
-                    let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
                     return Ok(match hugepages::names_plan(settings) {
                         true => Self::Planned(settings.into()),
-                        false => Self::Huge(settings.parse().map_err(bad)?),
+                        false => {
+                            Self::Huge(settings.parse().map_err(|e: hugepages::HugePageError| bad(e.to_string()))?)
+                        }
                     });
                 }
                 let Some(text) = name.strip_prefix("bake:") else {
                     return Err(CompareError::Bad(format!(
-                        "variants: `{name}`: no such variant; there are base, thp, nothp, asis, hugepages:auto:K, \
-                         hugepages:PLAN.toml, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
+                        "variants: `{name}`: no such variant; there are base, thp, nothp, asis, text, \
+                         hugepages:auto:K, hugepages:PLAN.toml, bake:SETTINGS (as bake:auto, bake:scan,sleep=1ms)"
                     )));
                 };
-                let bad = |e| CompareError::Bad(format!("variants: {name}: {e}"));
-                let settings: Settings = text.parse().map_err(bad)?;
+                let settings: Settings = text.parse().map_err(|e: crate::bake::BakeError| bad(e.to_string()))?;
                 match settings.backend {
                     _ if settings.auto => Self::Inside(text.to_string()),
                     BakeBackend::Module | BakeBackend::Scan => Self::Scan(settings),
@@ -166,6 +175,7 @@ impl Variant {
             Self::Thp => "huge pages on, asked for by malloc",
             Self::Huge(_) => "small pages, except K windows with the most samples, chosen while it runs",
             Self::Planned(_) => "small pages, except the windows of a plan, found while it runs",
+            Self::Text(_) => "small pages, except code: whole windows of the program and its libraries, before main",
             Self::Scan(_) => "as base; page tables read by the kernel, from outside",
             Self::Inside(_) => "as base; baked by the preloaded library",
         }
@@ -176,7 +186,7 @@ impl Variant {
         match self {
             Self::Base | Self::NoThp | Self::Scan(_) | Self::Inside(_) => Some(Thp::Off),
             Self::Thp => Some(Thp::On),
-            Self::Huge(_) | Self::Planned(_) => Some(Thp::Asked),
+            Self::Huge(_) | Self::Planned(_) | Self::Text(_) => Some(Thp::Asked),
             Self::AsIs => None,
         }
     }
@@ -197,15 +207,25 @@ impl Variant {
                 ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.file.as_os_str())),
                 (remote_collapse::VARIABLE, remote_collapse::VALUE.into()),
             ],
+            (Self::Text(budget), Some(inside)) => vec![
+                ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.file.as_os_str())),
+                (CODE_VARIABLE, budget.to_string().into()),
+                (CODE_REPORT_VARIABLE, inside.report.clone().into_os_string()),
+            ],
             _ => Vec::new(),
         }
+    }
+
+    /// Whether it puts code on huge pages.
+    pub fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_))
     }
 
     /// Whether the preloaded library has to be there: to bake from inside, or to make huge pages where there is no
     /// right to do it from outside.
     pub fn needs_preload(&self) -> bool {
         match self {
-            Self::Inside(_) => true,
+            Self::Inside(_) | Self::Text(_) => true,
             Self::Huge(_) | Self::Planned(_) => hugepages::collapse_side() == Ok(CollapseSide::Inside),
             _ => false,
         }
@@ -351,7 +371,12 @@ mod tests {
         assert_eq!(joined(None, OsStr::new("b")), "b");
         assert_eq!(joined(Some("".into()), OsStr::new("b")), "b");
         assert_eq!(joined(Some("a=1".into()), OsStr::new("b=2")), "a=1:b=2");
-        let inside = PreloadedBaker { file: "/x/lib.so".into(), report: "/x/report".into(), read: |_| None };
+        let inside = PreloadedBaker {
+            file: "/x/lib.so".into(),
+            report: "/x/report".into(),
+            read: |_| None,
+            read_code: |_| None,
+        };
         let set = Variant::Inside("auto".into()).environment(Some(&inside));
         assert!(set[0].0 == "LD_PRELOAD" && set[0].1.to_string_lossy().ends_with("/x/lib.so"));
         assert_eq!(set[1..], [("LOOKASIDE_BAKE", "auto".into()), ("LOOKASIDE_BAKE_STATS", "/x/report".into())]);

@@ -3,9 +3,11 @@
 //! The library puts whole aligned windows of 2 MiB of a program's code, and of the code of its libraries, on huge pages
 //! before `main`: those of the file itself where the kernel can, else copies in private memory at the same addresses.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use lookaside_host::{kernel_version, TransparentHugePages};
 use serde::{Deserialize, Serialize};
 
 use super::error::HugePageError;
@@ -152,6 +154,72 @@ impl ProcessCode {
     }
 }
 
+/// What was done in a program and all that it started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
+pub struct CodeTotals {
+    /// Processes that reported.
+    pub processes: u32,
+    /// Of these, those with code on huge pages.
+    pub helped: u32,
+    /// Whole windows of 2 MiB of code in all of them.
+    pub windows: u32,
+    /// Windows put on huge pages of the file itself.
+    pub by_file: u32,
+    /// Windows put on huge pages of private memory.
+    pub by_copy: u32,
+    /// Nanoseconds that it took in all.
+    pub nanos: u64,
+    /// What stood in the way, in words, and in how many processes.
+    pub obstacles: BTreeMap<String, u32>,
+}
+
+impl CodeTotals {
+    /// The sum of what processes reported; `None` of none.
+    pub fn of(processes: &[ProcessCode]) -> Option<Self> {
+        processes.first()?;
+        let sum = |of: fn(&ProcessCode) -> u32| processes.iter().map(of).fold(0, u32::saturating_add);
+        let mut obstacles = BTreeMap::new();
+        for obstacle in processes.iter().filter_map(|process| process.obstacle) {
+            *obstacles.entry(obstacle.words().to_string()).or_default() += 1;
+        }
+        Some(Self {
+            processes: sum(|_| 1),
+            helped: sum(|process| u32::from(process.made() > 0)),
+            windows: sum(|process| process.windows),
+            by_file: sum(|process| process.by_file),
+            by_copy: sum(|process| process.by_copy),
+            nanos: processes.iter().map(|process| process.nanos).fold(0, u64::saturating_add),
+            obstacles,
+        })
+    }
+
+    /// Windows on huge pages.
+    pub fn made(&self) -> u32 {
+        self.by_file.saturating_add(self.by_copy)
+    }
+}
+
+/// Whether code can be put on huge pages here, as far as this is known before.
+///
+/// # Errors
+/// What the kernel lacks, and what to do.
+pub fn check_code() -> Result<(), HugePageError> {
+    check_code_in(&TransparentHugePages::here(), kernel_version())
+}
+
+fn check_code_in(settings: &TransparentHugePages, kernel: Option<(u32, u32)>) -> Result<(), HugePageError> {
+    let lacks = |what: &str| Err(HugePageError::Bad(format!("code on huge pages: {what}")));
+    if !settings.are_there() {
+        return lacks("this kernel has no transparent huge pages; use one built with CONFIG_TRANSPARENT_HUGEPAGE");
+    }
+    match kernel {
+        Some(version) if version < (6, 1) => lacks("needs Linux 6.1 or later (MADV_COLLAPSE)"),
+        _ if cfg!(not(target_arch = "x86_64")) => lacks("needs an x86-64 CPU"),
+        _ => Ok(()),
+    }
+}
+
 /// A line of the weights of a plan: so much weighs the code in these bytes of a file.
 pub fn code_weights_line(weight: u64, offset: u64, bytes: u64, path: &str) -> String {
     format!("{weight:x} {offset:x} {bytes:x} {path}\n")
@@ -192,6 +260,34 @@ mod tests {
             assert_eq!(serde_json::to_string(&obstacle).expect("text"), format!("\"{}\"", obstacle.name()));
             assert!(obstacle.words().len() > 10);
         }
+    }
+
+    #[test]
+    fn what_the_kernel_lacks_is_said_before_a_program_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let there = TransparentHugePages::in_folder(folder.path());
+        let said = |settings: &TransparentHugePages, kernel| check_code_in(settings, kernel).map_err(|e| e.to_string());
+        assert!(said(&there, Some((6, 0))).expect_err("too old").contains("Linux 6.1"));
+        let absent = TransparentHugePages::in_folder(folder.path().join("none"));
+        assert!(said(&absent, Some((6, 18))).expect_err("none").contains("no transparent huge pages"));
+        assert_eq!(said(&there, Some((6, 1))).is_ok(), cfg!(target_arch = "x86_64"));
+    }
+
+    #[test]
+    fn processes_are_added_up() {
+        assert_eq!(CodeTotals::of(&[]), None);
+        let of = |by_file, by_copy, obstacle| ProcessCode {
+            by_file,
+            by_copy,
+            obstacle,
+            windows: 9,
+            nanos: 5,
+            ..ProcessCode::default()
+        };
+        let blocked = Some(CodeObstacle::Seccomp);
+        let sum = CodeTotals::of(&[of(1, 2, None), of(0, 0, blocked), of(0, 0, blocked)]).expect("some");
+        assert_eq!((sum.processes, sum.helped, sum.windows, sum.made(), sum.nanos), (3, 1, 27, 3, 15));
+        assert_eq!(sum.obstacles, BTreeMap::from([(CodeObstacle::Seccomp.words().to_string(), 2)]));
     }
 
     #[test]

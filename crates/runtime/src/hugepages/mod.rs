@@ -26,8 +26,8 @@ pub use choose::{
     choose, spread, tally, HotWindow, ProcessView, SampleCounts, WindowChoice, WindowWeight, WindowWeights,
 };
 pub use code_pages::{
-    code_weights_line, CodeBudget, CodeObstacle, ProcessCode, CODE_REPORT_VARIABLE, CODE_VARIABLE,
-    CODE_WEIGHTS_VARIABLE,
+    check_code, code_weights_line, CodeBudget, CodeObstacle, CodeTotals, ProcessCode, CODE_REPORT_VARIABLE,
+    CODE_VARIABLE, CODE_WEIGHTS_VARIABLE,
 };
 pub use collapse::{
     check_way_back, collapse_side, CollapseHandle, CollapseResult, CollapseSide, SplitResult, LEAST_PAUSE,

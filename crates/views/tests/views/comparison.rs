@@ -26,6 +26,7 @@ fn outcome(name: &str, values: &[f64], base: &[f64], is_time: bool) -> VariantOu
         }),
         hugepages: None,
         planned: None,
+        code: None,
     };
     let (above, below) = if is_time { (base, values) } else { (values, base) };
     VariantOutcome {

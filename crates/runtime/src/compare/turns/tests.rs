@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::super::watch::HelperTotals;
 use super::*;
+use crate::hugepages::CollapseSide;
 
 const MIB: u64 = 1 << 20;
 
@@ -21,6 +22,7 @@ fn run(round: u32, value: f64) -> VariantRun {
         helped: None,
         hugepages: None,
         planned: None,
+        code: None,
     }
 }
 
