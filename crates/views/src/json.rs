@@ -9,6 +9,7 @@ use lookaside_report::json_schema;
 use lookaside_runtime::compare::Comparison;
 use lookaside_runtime::hugepages::PromotionReport;
 use lookaside_techniques::color::plan::ColorPlan;
+use lookaside_techniques::hugepages::code_plan::CodePlan;
 use lookaside_techniques::hugepages::plan::HugePlan;
 use lookaside_techniques::lock::plan::LockPlan;
 use lookaside_techniques::Analysis;
@@ -53,6 +54,7 @@ results! {
     Analysis => "lookaside-analysis/3",
     BakeModel => "lookaside-bake-model/1",
     BakedProcesses => "lookaside-bake/1",
+    CodePlan => "lookaside-code-plan/1",
     ColorPlan => "lookaside-color-plan/1",
     Comparison => "lookaside-comparison/1",
     HugePlan => "lookaside-hugepages-plan/1",

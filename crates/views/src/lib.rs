@@ -18,6 +18,7 @@ pub mod color;
 pub mod comparison;
 pub mod hugepages;
 pub mod hugepages_code;
+pub mod hugepages_code_plan;
 pub mod hugepages_live;
 pub mod json;
 pub mod lock;

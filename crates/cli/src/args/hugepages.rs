@@ -12,7 +12,8 @@ use lookaside_runtime::hugepages::{CodeBudget, ObservedBy};
 pub enum HugepagesCommand {
     /// Choose the 2 MiB windows that are worth a huge page, from a recorded run
     #[command(after_help = "Examples: lookaside hugepages plan --budget 16 -o plan.toml ./join\n          \
-        lookaside hugepages plan --budget 64 --machine skylake --trace join.lkt\n\n\
+        lookaside hugepages plan --budget 64 --machine skylake --trace join.lkt\n          \
+        lookaside hugepages plan --text --budget 8 -o code.toml gcc -O2 -c large.c\n\n\
         Exit codes: 0 success; 1 the trace is damaged or the program failed (the plan is still made); 2 bad input; \
         125 recording failed; 128 + signal if interrupted (prints the windows with most walks, no plan)")]
     Plan(HugepagesPlanArgs),
@@ -35,6 +36,9 @@ pub enum HugepagesCommand {
 
 #[derive(Args)]
 pub struct HugepagesPlanArgs {
+    /// Plan for code: choose the windows of the program and its libraries to put on huge pages before main
+    #[arg(long, conflicts_with = "native")]
+    pub text: bool,
     /// Number of huge pages to plan for
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub budget: u32,
@@ -58,14 +62,14 @@ pub struct HugepagesRunArgs {
     /// Keep up to K of the hottest 2 MiB windows of the program and its children huge
     #[arg(long, value_name = "K", required_unless_present_any = ["plan", "text"], value_parser = clap::value_parser!(u32).range(1..))]
     pub budget: Option<u32>,
-    /// Promote the windows that FILE names (written by `hugepages plan`)
+    /// Put on huge pages what FILE names (written by `hugepages plan`): windows of memory, or of code
     #[arg(long, value_name = "FILE", conflicts_with = "budget")]
     pub plan: Option<PathBuf>,
     /// Put code on huge pages before main: all whole 2 MiB windows of the program and its libraries, or N at most
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "all")]
     pub text: Option<CodeBudget>,
     /// Write no /tmp/perf-PID.map, by which profilers name the functions of code on huge pages
-    #[arg(long, requires = "text")]
+    #[arg(long)]
     pub no_perf_map: bool,
     /// The program and its arguments
     #[arg(trailing_var_arg = true, value_name = "CMD", required = true)]

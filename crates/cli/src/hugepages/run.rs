@@ -1,9 +1,11 @@
 //! `lookaside hugepages run`: memory that is chosen while the program runs, or by a plan, made huge by a thread of this
 //! process; and code, by the preloaded library.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use lookaside_runtime::hugepages::{self, remote_collapse, CollapseSide};
+use lookaside_techniques::hugepages::code_plan::CodePlan;
 use lookaside_views::hugepages_live;
 
 use super::code::{CodeRequest, CodeRun};
@@ -18,7 +20,7 @@ use lookaside_cli::exit::Failure;
 /// Runs the program, and says at the end what was made.
 pub fn run(args: &HugepagesRunArgs) -> Result<u8, Failure> {
     let settings = settings(args)?;
-    let code = args.text.map(|budget| CodeRequest::new(budget, !args.no_perf_map)).transpose()?;
+    let code = code(args)?;
     // What stands in their way is found before the program starts.
     let side = settings.as_ref().map(|_| hugepages::collapse_side()).transpose().map_err(Failure::bad)?;
     let mut launch = Launch::of(&args.command);
@@ -42,9 +44,24 @@ pub fn run(args: &HugepagesRunArgs) -> Result<u8, Failure> {
     })
 }
 
+/// The plan, if it is one of code.
+fn code_plan(args: &HugepagesRunArgs) -> Option<&Path> {
+    args.plan.as_deref().filter(|plan| CodePlan::is_in(plan))
+}
+
+/// What code is to be on huge pages, if any is.
+fn code(args: &HugepagesRunArgs) -> Result<Option<CodeRequest>, Failure> {
+    match (code_plan(args), args.text) {
+        (Some(plan), budget) => CodeRequest::of_plan(plan, budget, !args.no_perf_map).map(Some),
+        (None, Some(budget)) => CodeRequest::new(budget, !args.no_perf_map).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
 /// How huge pages of memory are to be made, if they are.
 fn settings(args: &HugepagesRunArgs) -> Result<Option<HugeSettings>, Failure> {
     Ok(match (&args.plan, args.budget) {
+        _ if code_plan(args).is_some() => None,
         (Some(plan), _) => Some(HugeSettings::Plan(file::load(plan)?)),
         (None, Some(budget)) => Some(HugeSettings::Auto(hugepages::HugePageSettings { budget: budget as usize })),
         (None, None) => None,

@@ -127,6 +127,11 @@ fn made_huge_from_inside() {
 }
 
 #[test]
+fn with_code_on_huge_pages() {
+    nothing_differs("hugepages-code");
+}
+
+#[test]
 fn coloured() {
     nothing_differs("color");
 }

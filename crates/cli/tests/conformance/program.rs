@@ -32,6 +32,8 @@ pub struct Program {
     built: Once,
     /// Built to record itself: whether it could be.
     compiled: OnceLock<bool>,
+    /// Built with whole windows of code.
+    large: Once,
     input: Option<String>,
     needs_root: bool,
 }
@@ -134,6 +136,7 @@ impl Program {
             words,
             built: Once::new(),
             compiled: OnceLock::new(),
+            large: Once::new(),
             input,
             needs_root,
         }
@@ -167,6 +170,26 @@ impl Program {
         is_built.then_some(words)
     }
 
+    /// The words that run it as it is built with so much code behind its own that both lie in whole windows of 2 MiB.
+    fn large_words(&self) -> Vec<String> {
+        let mut words = self.words.clone();
+        if self.source.extension().is_some_and(|end| end == "sh") {
+            return words;
+        }
+        let word = words.iter_mut().find(|word| word.ends_with(&self.name)).expect("its file");
+        let folder = Path::new(word.as_str()).with_file_name("large");
+        let large = folder.join(&self.name);
+        self.large.call_once(|| {
+            fs::create_dir_all(&folder).expect("a folder");
+            let more = folder.join(format!("{}-more.s", self.name));
+            fs::write(&more, ".text\n.skip 4 << 20\n.section .note.GNU-stack,\"\",@progbits\n").expect("written");
+            let more = more.to_string_lossy().into_owned();
+            build(&self.source, &large, &[&self.flags[..], &[more, "-Wl,-z,max-page-size=0x200000".into()]].concat());
+        });
+        *word = large.to_string_lossy().into_owned();
+        words
+    }
+
     /// Whether it can be run in a way, by this user.
     pub fn fits(&self, way: &Way) -> bool {
         if way.is_compiled && self.compiled_words().is_none() {
@@ -187,7 +210,8 @@ impl Program {
         }
         let file = |name: &str| said.path().join(name);
         let compiled = start.is_compiled.then(|| self.compiled_words()).flatten();
-        let mut command = command_of(start, compiled.as_ref().unwrap_or(&self.words));
+        let built = compiled.or_else(|| start.is_large.then(|| self.large_words()));
+        let mut command = command_of(start, built.as_ref().unwrap_or(&self.words));
         command.current_dir(folder.path()).env(MARK, &mark).process_group(0);
         command.stdout(File::create(file("out")).expect("a file")).stderr(File::create(file("err")).expect("a file"));
         match &self.input {

@@ -14,6 +14,8 @@ pub struct Way {
     pub as_nobody: bool,
     /// The program is built to record itself.
     pub is_compiled: bool,
+    /// The program is built with whole windows of 2 MiB of code.
+    is_large: bool,
     /// What has to be installed.
     needs: Option<&'static str>,
 }
@@ -23,6 +25,7 @@ pub struct Start {
     pub words: Vec<String>,
     pub as_nobody: bool,
     pub is_compiled: bool,
+    pub is_large: bool,
 }
 
 const PARTITIONS: &str =
@@ -30,11 +33,11 @@ const PARTITIONS: &str =
     [[partition]]\nname = \"half\"\nshares = [{ level = \"l1d-4k\", sets = [0, 1, 2, 3, 4, 5, 6, 7] }]\n";
 
 const fn way(name: &'static str, words: &'static [&'static str]) -> Way {
-    Way { name, words, as_nobody: false, is_compiled: false, needs: None }
+    Way { name, words, as_nobody: false, is_compiled: false, is_large: false, needs: None }
 }
 
 impl Way {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self { needs: Some("valgrind"), ..way("valgrind", &["record", "--backend", "valgrind", "-o", "TRACE", "--"]) },
         Self { needs: Some("qemu-x86_64"), ..way("qemu", &["record", "--backend", "qemu", "-o", "TRACE", "--"]) },
         way("sample", &["record", "--backend", "sample", "-o", "TRACE", "--"]),
@@ -47,6 +50,7 @@ impl Way {
         way("bake-auto", &["bake", "run", "--settings=auto", "--"]),
         way("hugepages-outside", &["hugepages", "run", "--budget=4", "--"]),
         Self { as_nobody: true, ..way("hugepages-inside", &["hugepages", "run", "--budget=4", "--"]) },
+        Self { is_large: true, ..way("hugepages-code", &["hugepages", "run", "--text", "--no-perf-map", "--"]) },
         way("color", &["color", "run", "--partition=PARTITIONS:half", "--"]),
     ];
 
@@ -56,7 +60,7 @@ impl Way {
 
     /// The program by itself, as the same user.
     pub fn alone(&self) -> Start {
-        Start { words: Vec::new(), as_nobody: self.as_nobody, is_compiled: false }
+        Start { words: Vec::new(), as_nobody: self.as_nobody, is_compiled: false, is_large: self.is_large }
     }
 
     /// The command of this way.
@@ -81,6 +85,7 @@ impl Way {
             words: [own.to_string_lossy().into_owned()].into_iter().chain(words).collect(),
             as_nobody: self.as_nobody,
             is_compiled: self.is_compiled,
+            is_large: self.is_large,
         };
         if self.is_compiled {
             return Ok(start);

@@ -12,9 +12,16 @@ pub fn library(name: &str) -> PathBuf {
 
 /// Builds a C program; `None`, said aloud, without a compiler.
 pub fn compile(folder: &Path, name: &str, source: &str) -> Option<String> {
+    compile_with(folder, name, source, &[])
+}
+
+/// The same, with more flags.
+pub fn compile_with(folder: &Path, name: &str, source: &str, flags: &[&str]) -> Option<String> {
     let (c, program) = (folder.join(format!("{name}.c")), folder.join(name));
     std::fs::write(&c, source).expect("a source file");
-    match Command::new("gcc").args(["-O1", "-w", "-D_GNU_SOURCE", "-pthread", "-o"]).arg(&program).arg(&c).status() {
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-w", "-D_GNU_SOURCE", "-pthread", "-o"]).arg(&program).arg(&c).args(flags);
+    match gcc.status() {
         Ok(status) => {
             assert!(status.success(), "{name}.c does not compile");
             Some(program.to_string_lossy().into_owned())

@@ -14,6 +14,8 @@ use crate::plan::PlanError;
 /// Where sets of huge windows are tried out.
 pub struct HugePageBench<'a> {
     setup: Setup,
+    /// The windows are of files' code, and not of memory.
+    of_code: bool,
     blocks: &'a [Block],
     stop: &'a AtomicBool,
     /// Cycles of the whole run for one of `blocks`.
@@ -28,10 +30,33 @@ impl<'a> HugePageBench<'a> {
     /// # Errors
     /// A setup that can't be run; stopped.
     pub fn new(base: &Setup, blocks: &'a [Block], whole_cycles: f64, stop: &'a AtomicBool) -> Result<Self, PlanError> {
+        Self::begin(base, false, blocks, whole_cycles, stop)
+    }
+
+    /// The same for windows of files' code.
+    ///
+    /// # Errors
+    /// As [`HugePageBench::new`].
+    pub fn of_code(
+        base: &Setup,
+        blocks: &'a [Block],
+        whole_cycles: f64,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, PlanError> {
+        Self::begin(base, true, blocks, whole_cycles, stop)
+    }
+
+    fn begin(
+        base: &Setup,
+        of_code: bool,
+        blocks: &'a [Block],
+        whole_cycles: f64,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, PlanError> {
         let mut setup = base.clone();
         setup.detail = Detail::Totals;
         setup.os.huge_page = Some(PageSize::M2);
-        let mut bench = Self { setup, blocks, stop, scale: 1.0, known: BTreeMap::new() };
+        let mut bench = Self { setup, of_code, blocks, stop, scale: 1.0, known: BTreeMap::new() };
         let tried = bench.cycles(&[])?;
         if tried > 0.0 && tried != whole_cycles {
             bench.scale = whole_cycles / tried;
@@ -71,7 +96,11 @@ impl<'a> HugePageBench<'a> {
 
     fn run(&self, huge: &[Window]) -> Result<f64, PlanError> {
         let mut setup = self.setup.clone();
-        setup.os.pages = if huge.is_empty() { PagePolicy::Base } else { PagePolicy::Selective(ranges(huge)) };
+        setup.os.pages = match (huge.is_empty(), self.of_code) {
+            (true, _) => PagePolicy::Base,
+            (false, true) => PagePolicy::SelectiveFiles(ranges(huge)),
+            (false, false) => PagePolicy::Selective(ranges(huge)),
+        };
         let mut engine = Engine::new(setup)?;
         for block in self.blocks {
             if self.stop.load(Ordering::Relaxed) {

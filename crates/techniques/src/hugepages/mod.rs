@@ -4,10 +4,14 @@
 //! pages in one TLB entry, but costs a copy, zeroing, and memory that nobody touched. [`regions`] finds the aligned
 //! windows of address space that can be huge, [`profile`] counts what each costs, [`select`] chooses, [`cost`] prices a
 //! collapse, [`plan`] puts it side by side, as a file ([`file`](mod@file)), and [`apply`] finds a plan's windows in
-//! another run. [`mosaic`] is another way to ask: runs with different windows huge, and a model fitted on them.
+//! another run. [`code_planner`] chooses windows of code in the same way. [`mosaic`] is another way to ask: runs with different windows huge, and a model fitted on them.
 
 pub mod apply;
 pub mod bench;
+pub mod code_mappings;
+pub mod code_plan;
+pub mod code_planner;
+pub mod code_profile;
 pub mod cost;
 pub mod file;
 pub mod mosaic;

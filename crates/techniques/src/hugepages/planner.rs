@@ -50,15 +50,7 @@ impl Planner for HugePlanner {
 
     /// Where huge pages would have told apart accesses that the recorder left out.
     fn remarks(&self, info: &TraceInfo) -> Vec<String> {
-        let mut huge = self.setup.clone();
-        huge.os.pages = PagePolicy::Thp;
-        let exact = |setup: &Setup| Filter::check(info, setup).is_ok();
-        if !exact(&self.setup) || exact(&huge) {
-            return Vec::new();
-        }
-        vec!["savings are approximate: the recorder left out accesses that hit with base pages, and huge pages may \
-            use other sets (--granularity line, in a trace of lookaside record, has it exact)"
-            .into()]
+        approximate(&self.setup, info)
     }
 
     fn profile(&self, source: &mut dyn Source, watch: &mut dyn FnMut(&Block)) -> Result<HugeProfile, PlanError> {
@@ -128,6 +120,19 @@ impl Planner for HugePlanner {
             curve,
         })
     }
+}
+
+/// Says so where huge pages would have told apart accesses that the recorder left out.
+pub(super) fn approximate(setup: &Setup, info: &TraceInfo) -> Vec<String> {
+    let mut huge = setup.clone();
+    huge.os.pages = PagePolicy::Thp;
+    let exact = |setup: &Setup| Filter::check(info, setup).is_ok();
+    if !exact(setup) || exact(&huge) {
+        return Vec::new();
+    }
+    vec!["savings are approximate: the recorder left out accesses that hit with base pages, and huge pages may \
+        use other sets (--granularity line, in a trace of lookaside record, has it exact)"
+        .into()]
 }
 
 /// The counts of a window; `None` = it was never touched.

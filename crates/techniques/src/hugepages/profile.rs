@@ -66,16 +66,7 @@ impl HugeProfile {
     /// accesses; a temporary file that can't be made or read. An error of the source is kept: what was seen before it
     /// counts.
     pub fn record(source: &mut dyn Source, base: &Setup, watch: &mut dyn FnMut(&Block)) -> Result<Self, PlanError> {
-        super::check(&base.machine)?;
-        if base.os.pages != PagePolicy::Base {
-            return Err(PlanError::Impossible(
-                "huge pages are planned for a run with base pages; set os.pages to base".into(),
-            ));
-        }
-        if source.info().sample_period_ns > 0 {
-            let why = "the trace holds samples, not every access; record it with valgrind or qemu";
-            return Err(PlanError::Impossible(why.into()));
-        }
+        check_source(source, base)?;
         let mut engine = Engine::new(Setup { detail: Detail::Rows, ..base.clone() })?;
         let (mut regions, mut maps) = (Regions::default(), Maps::default());
         let mut tried = SampledAccesses::pull(source, &mut |block| {
@@ -84,17 +75,8 @@ impl HugeProfile {
             maps.run(block);
             engine.run(block);
         })?;
-        let full = tried.full.iter();
-        let mut remarks: Vec<String> =
-            full.map(|why| format!("huge pages were tried on the first part of the run only: {why}")).collect();
+        let mut remarks = tried_remarks(&tried);
         tried.blocks.iter_mut().for_each(stacks_are_memory);
-        if tried.tried < tried.recorded {
-            remarks.push(format!(
-                "savings were modelled on {} of {} recorded accesses, in windows spread over the run, and scaled to the \
-                 whole run; accesses, walks and touched pages are of the whole run",
-                tried.tried, tried.recorded
-            ));
-        }
         let outcome = engine.outcome();
         let regions = regions.finish();
         let (windows, reach, unknown) = count(&outcome, &regions);
@@ -110,6 +92,36 @@ impl HugeProfile {
         let coverage = Coverage { remarks, damage: source.damage().to_vec(), error };
         Ok(Self { windows, reach, outcome, regions, maps, blocks, tried_share, coverage })
     }
+}
+
+/// Whether huge pages can be planned for a source on this machine.
+pub(super) fn check_source(source: &dyn Source, base: &Setup) -> Result<(), PlanError> {
+    super::check(&base.machine)?;
+    if base.os.pages != PagePolicy::Base {
+        return Err(PlanError::Impossible(
+            "huge pages are planned for a run with base pages; set os.pages to base".into(),
+        ));
+    }
+    if source.info().sample_period_ns > 0 {
+        let why = "the trace holds samples, not every access; record it with valgrind or qemu";
+        return Err(PlanError::Impossible(why.into()));
+    }
+    Ok(())
+}
+
+/// What part of a run huge pages were tried on, where that is not all of it.
+pub(super) fn tried_remarks(tried: &SampledAccesses) -> Vec<String> {
+    let full = tried.full.iter();
+    let mut remarks: Vec<String> =
+        full.map(|why| format!("huge pages were tried on the first part of the run only: {why}")).collect();
+    if tried.tried < tried.recorded {
+        remarks.push(format!(
+            "savings were modelled on {} of {} recorded accesses, in windows spread over the run, and scaled to the \
+             whole run; accesses, walks and touched pages are of the whole run",
+            tried.tried, tried.recorded
+        ));
+    }
+    remarks
 }
 
 /// The model's operating system makes no stack huge unasked, but the kernel collapses one like any memory.

@@ -2,6 +2,7 @@
 
 mod array;
 mod background;
+mod code_pages;
 mod common_level;
 mod events;
 mod generate;
