@@ -15,6 +15,7 @@ mod heap;
 mod help_examples;
 mod here;
 mod hugepages;
+mod hugepages_code;
 mod hugepages_inside;
 mod intervals;
 mod lab;

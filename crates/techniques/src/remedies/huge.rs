@@ -64,8 +64,7 @@ fn bloat(outcome: &Outcome, size: PageSize) -> Option<u64> {
     (size == PageSize::M2).then_some(added)
 }
 
-/// For the windows of 2 MiB that instructions lie in, where one lies wholly in a mapping of its file. Files that lie in
-/// memory as they do in huge pages of a page cache come first: where there are any, the others' windows stay small.
+/// For the windows of 2 MiB that instructions lie in, where one lies wholly in a mapping of its file.
 pub(super) fn code(base: &Setup, outcome: &Outcome) -> Option<RemedyVariant> {
     let fetches = outcome.fetch.cost.walk_cycles;
     if base.os.pages != PagePolicy::Base
@@ -77,26 +76,23 @@ pub(super) fn code(base: &Setup, outcome: &Outcome) -> Option<RemedyVariant> {
     let bytes = PageSize::M2.bytes();
     let windows: BTreeSet<(u32, u64)> =
         outcome.instructions_rows.iter().map(|row| (row.process, row.ip & !(bytes - 1))).collect();
-    let file_of = |&(process, start): &(u32, u64)| {
-        let files = outcome.regions.iter().filter(|row| row.source.is_file() && row.process == process);
-        files.into_iter().find(|row| row.start <= start && start + bytes <= row.end)
+    let is_in_a_file = |&(process, start): &(u32, u64)| {
+        let mut files = outcome.regions.iter().filter(|row| row.source.is_file() && row.process == process);
+        files.any(|row| row.start <= start && start + bytes <= row.end)
     };
     let range = |(process, start)| ProcessRange { process: Some(process), start, end: start + bytes };
-    let in_files = windows.into_iter().filter_map(|window| file_of(&window).map(|file| (range(window), fits(file))));
-    let (ready, others): (Vec<_>, Vec<_>) = in_files.partition(|(_, fits)| *fits);
-    let way = if ready.is_empty() { NOT_BY_A_SETTING } else { TMPFS };
-    let chosen = if ready.is_empty() { others } else { ready };
+    let chosen: Vec<ProcessRange> = windows.into_iter().filter(is_in_a_file).map(range).collect();
     if chosen.is_empty() {
         return None;
     }
     let mut setup = base.clone();
-    setup.os.pages = PagePolicy::SelectiveFiles(chosen.into_iter().map(|(range, _)| range).collect());
+    setup.os.pages = PagePolicy::SelectiveFiles(chosen);
     let switch = Allocator::of(&outcome.regions).and_then(Allocator::code_switch);
     Some(RemedyVariant {
         kind: RemedyKind::HugeCode,
         what: "huge pages (2M) for code".into(),
         setup,
-        how: switch.unwrap_or(way).into(),
+        how: switch.unwrap_or(BY_A_COPY).into(),
         caveat:
             "2M windows of the executable and libraries that lie wholly in one mapping, where the recorder saw them"
                 .into(),
@@ -104,25 +100,8 @@ pub(super) fn code(base: &Setup, outcome: &Outcome) -> Option<RemedyVariant> {
     })
 }
 
-/// Whether a file's bytes lie in memory as in huge pages of its page cache: address and place in the file are the same
-/// but for whole huge pages (`thp_vma_suitable_order` in Linux).
-fn fits(file: &RegionRow) -> bool {
-    match file.source {
-        MapSource::File { offset, .. } => file.start.wrapping_sub(offset).is_multiple_of(PageSize::M2.bytes()),
-        _ => false,
-    }
-}
-
-/// The page cache of a tmpfs can have huge pages in any kernel with transparent ones (Linux,
-/// Documentation/admin-guide/mm/transhuge.rst, "Hugepages in tmpfs/shmem"). Of cc1 run so, 10 of 12 MiB of code in
-/// memory were (Linux 6.18).
-const TMPFS: &str = "run a copy of the program in a tmpfs with huge pages: mount -t tmpfs -o huge=always tmpfs FOLDER";
-
-/// Page caches of other file systems have huge pages where the kernel is built so (Linux 5.4; madvise(2),
-/// `MADV_COLLAPSE`), and the segments are aligned for it (GNU C Library manual, "ELF Tunables").
-const NOT_BY_A_SETTING: &str =
-    "not by a setting on every system: GLIBC_TUNABLES=glibc.elf.thp=1 where ld.so --list-tunables has it and the kernel \
-     CONFIG_READ_ONLY_THP_FOR_FS; or link with 2M alignment, or move the code to anonymous memory";
+/// In any kernel with transparent huge pages: where the file's own cache can't have them, the code is copied.
+const BY_A_COPY: &str = "lookaside hugepages run --text CMD";
 
 /// Of 1 GiB, where a mapping holds such a page and the TLB an entry for it.
 pub(super) fn gigabyte(base: &Setup, outcome: &Outcome) -> Option<RemedyVariant> {
@@ -269,14 +248,6 @@ mod tests {
         assert_eq!((&*sections.what, sections.bloat_bytes), ("huge pages (1M) everywhere", None));
     }
 
-    #[test]
-    fn a_file_fits_where_address_and_offset_are_the_same_but_for_huge_pages() {
-        let at = |start, offset| fits(&region(1, start, start + 4 * MIB, file("/usr/bin/cc1", offset)));
-        assert!(at(2 * MIB, 0) && at(2 * MIB + 0x3000, 0x3000) && at(0x3000, 2 * MIB + 0x3000));
-        assert!(!at(2 * MIB, 0x3000) && !at(MIB, 0));
-        assert!(!fits(&region(1, 2 * MIB, 4 * MIB, MapSource::Anonymous)));
-    }
-
     /// What the rows for code have as their ranges, of instructions at these places.
     fn code_ranges(base: &Setup, outcome: &Outcome) -> Option<(Vec<(u64, u64)>, String)> {
         let row = code(base, outcome)?;
@@ -309,15 +280,15 @@ mod tests {
             ]
         };
         let windows = vec![(2, 4), (4, 6)];
-        for (offset, way) in [(0, TMPFS), (0x1000, NOT_BY_A_SETTING)] {
+        for offset in [0, 0x1000] {
             let outcome = running(regions(offset), &instructions);
-            assert_eq!(code_ranges(&skylake(), &outcome), Some((windows.clone(), way.into())));
+            assert_eq!(code_ranges(&skylake(), &outcome), Some((windows.clone(), BY_A_COPY.into())));
         }
-        // Of files that fit and others, those that fit.
         let mut both = regions(0);
         both.push(region(1, 20 * MIB, 24 * MIB, file("/usr/lib/libc.so.6", 0x1000)));
         let outcome = running(both, &[&instructions[..], &[(1, 20 * MIB)]].concat());
-        assert_eq!(code_ranges(&skylake(), &outcome), Some((windows, TMPFS.into())));
+        let with_libraries = [&windows[..], &[(20, 22)]].concat();
+        assert_eq!(code_ranges(&skylake(), &outcome), Some((with_libraries, BY_A_COPY.into())));
         assert_eq!(code(&skylake(), &running(regions(0), &instructions[5..])), None);
     }
 
