@@ -12,7 +12,7 @@ use lookaside_runtime::hugepages::{CodeBudget, CodeObstacle, WINDOW_BYTES};
 use crate::address_space as space;
 use crate::code_limit;
 use crate::code_report::CodeReport;
-use crate::code_windows::{choose, code, planned, run, CodeMapping, CodeWindow, MOST_WINDOWS};
+use crate::code_windows::{choose, code, planned, run, CodeWindow, MappedCode, MOST_WINDOWS};
 use crate::cpus::number;
 use crate::maps::{self, Span, TEXT_BYTES};
 use crate::sys::{self, Errno};
@@ -32,16 +32,18 @@ struct CodeMemory {
 }
 
 /// What is asked for.
-pub(crate) struct CodePlan {
+pub(crate) struct CodeOrder {
     pub(crate) budget: CodeBudget,
     /// The file with a plan's weights.
     pub(crate) weights: Option<&'static CStr>,
     /// The file that gets the report.
     pub(crate) report: Option<&'static CStr>,
+    /// So many seccomp filters are known to let all calls of this through.
+    pub(crate) harmless_filters: Option<u64>,
 }
 
 /// Puts code on huge pages, and reports it.
-pub(crate) fn begin(plan: &CodePlan) {
+pub(crate) fn begin(plan: &CodeOrder) {
     let bytes = size_of::<CodeMemory>() as u64;
     let Ok(at) = space::map(bytes) else { return };
     let began = sys::now_nanos();
@@ -62,13 +64,13 @@ pub(crate) fn begin(plan: &CodePlan) {
 }
 
 /// Finds the windows, chooses, and makes huge pages of them.
-fn make_all(plan: &CodePlan, memory: &mut CodeMemory, report: &mut CodeReport) -> Result<(), Errno> {
+fn make_all(plan: &CodeOrder, memory: &mut CodeMemory, report: &mut CodeReport) -> Result<(), Errno> {
     let found = find(plan, memory, report)?;
     let windows = memory.windows.get_mut(..found).unwrap_or_default();
     if windows.is_empty() {
         return Ok(());
     }
-    if let Some(obstacle) = obstacle(&mut memory.text)? {
+    if let Some(obstacle) = obstacle(plan, &mut memory.text)? {
         report.obstacle(obstacle, Errno::new(0));
         return Ok(());
     }
@@ -97,7 +99,7 @@ fn make_all(plan: &CodePlan, memory: &mut CodeMemory, report: &mut CodeReport) -
 }
 
 /// All whole windows of code, with their weights. Gives how many.
-fn find(plan: &CodePlan, memory: &mut CodeMemory, report: &mut CodeReport) -> Result<usize, Errno> {
+fn find(plan: &CodeOrder, memory: &mut CodeMemory, report: &mut CodeReport) -> Result<usize, Errno> {
     let own = begin as *const () as u64;
     let CodeMemory { text, weights, windows } = memory;
     let weights_file = match plan.weights {
@@ -132,7 +134,7 @@ fn find(plan: &CodePlan, memory: &mut CodeMemory, report: &mut CodeReport) -> Re
 }
 
 /// Gives a mapping's windows their weights by the plan.
-fn weigh(mapping: &CodeMapping<'_>, windows: &mut [CodeWindow], file: i32, text: &mut [u8]) -> Result<(), Errno> {
+fn weigh(mapping: &MappedCode<'_>, windows: &mut [CodeWindow], file: i32, text: &mut [u8]) -> Result<(), Errno> {
     windows.iter_mut().for_each(|window| window.weight = 0);
     maps::each_line(file, text, |line| {
         let Some(planned) = planned(line) else { return };
@@ -143,7 +145,7 @@ fn weigh(mapping: &CodeMapping<'_>, windows: &mut [CodeWindow], file: i32, text:
 }
 
 /// What forbids all of it.
-fn obstacle(text: &mut [u8]) -> Result<Option<CodeObstacle>, Errno> {
+fn obstacle(plan: &CodeOrder, text: &mut [u8]) -> Result<Option<CodeObstacle>, Errno> {
     if space::huge_pages_are_off() {
         return Ok(Some(CodeObstacle::SwitchedOff));
     }
@@ -152,8 +154,11 @@ fn obstacle(text: &mut [u8]) -> Result<Option<CodeObstacle>, Errno> {
         let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(name))?;
         number(line.trim_ascii())
     };
+    let filters_are_harmless =
+        || plan.harmless_filters.is_some() && field(b"Seccomp_filters:") == plan.harmless_filters;
     Ok(match (field(b"Threads:"), field(b"Seccomp:")) {
         (Some(1), Some(0) | None) => None,
+        (Some(1), _) if filters_are_harmless() => None,
         (Some(1), _) => Some(CodeObstacle::Seccomp),
         _ => Some(CodeObstacle::Threads),
     })

@@ -22,7 +22,7 @@ pub(crate) struct CodeWindow {
 
 /// A mapping of code from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CodeMapping<'a> {
+pub(crate) struct MappedCode<'a> {
     pub(crate) span: Span,
     /// Where it begins in the file.
     pub(crate) offset: u64,
@@ -30,13 +30,13 @@ pub(crate) struct CodeMapping<'a> {
 }
 
 /// The mapping of a line, if it is of code of a file that nobody shares and nobody may write.
-pub(crate) fn code(line: &[u8]) -> Option<CodeMapping<'_>> {
+pub(crate) fn code(line: &[u8]) -> Option<MappedCode<'_>> {
     let found = mapping(line)?;
     let path = path(line)?;
     let devices: [&[u8]; 4] = [b"/dev/", b"/memfd:", b"/SYSV", b"/anon_hugepage"];
     let is_file = path.first() == Some(&b'/') && !devices.iter().any(|device| path.starts_with(device));
     let offset = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).nth(2).and_then(hex)?;
-    (found.rights == b"r-xp" && is_file).then_some(CodeMapping { span: found.span, offset, path })
+    (found.rights == b"r-xp" && is_file).then_some(MappedCode { span: found.span, offset, path })
 }
 
 /// The name of a line, blanks and all: what stands behind the fifth word.
@@ -51,7 +51,7 @@ fn path(line: &[u8]) -> Option<&[u8]> {
     rest.get(rest.iter().position(|&byte| byte != b' ')?..)
 }
 
-impl CodeMapping<'_> {
+impl MappedCode<'_> {
     /// Its whole windows: the first, and the byte after the last.
     pub(crate) fn whole(&self) -> Option<Span> {
         let start = self.span.start.checked_next_multiple_of(WINDOW_BYTES)?;
@@ -131,7 +131,7 @@ mod tests {
         let line = "00631000-019f5000 r-xp 00231000 fe:01 1234                       /usr/lib/my gcc/cc1 (deleted)";
         let found = code(line.as_bytes()).expect("code");
         let span = Span { start: 0x63_1000, end: 0x19f_5000 };
-        assert_eq!(found, CodeMapping { span, offset: 0x23_1000, path: b"/usr/lib/my gcc/cc1 (deleted)" });
+        assert_eq!(found, MappedCode { span, offset: 0x23_1000, path: b"/usr/lib/my gcc/cc1 (deleted)" });
         assert_eq!(found.whole(), Some(Span { start: 0x80_0000, end: 0x180_0000 }));
         assert!(found.window(0x80_0000).fits, "address and offset differ by whole windows");
         for other in [
@@ -149,8 +149,8 @@ mod tests {
         }
     }
 
-    fn mapped(start: u64, end: u64, offset: u64) -> CodeMapping<'static> {
-        CodeMapping { span: Span { start, end }, offset, path: b"/bin/x" }
+    fn mapped(start: u64, end: u64, offset: u64) -> MappedCode<'static> {
+        MappedCode { span: Span { start, end }, offset, path: b"/bin/x" }
     }
 
     #[test]
@@ -169,7 +169,7 @@ mod tests {
         let hot = planned(line.as_bytes()).expect("a line");
         // It lies at 3 to 5 MiB of the addresses.
         assert_eq!([2, 4, 6].map(|at| code.part(at * MIB, &hot)), [50, 50, 0]);
-        let elsewhere = CodeMapping { path: b"/bin/y", ..code };
+        let elsewhere = MappedCode { path: b"/bin/y", ..code };
         assert_eq!(elsewhere.part(2 * MIB, &hot), 0);
         for bad in ["", "1 2 3", "x 2 3 /bin/x", "1 2 /bin/x"] {
             assert_eq!(planned(bad.as_bytes()), None, "{bad}");

@@ -8,7 +8,8 @@ use lookaside_runtime::bake::PreloadSettings;
 use lookaside_runtime::hugepages::remote_collapse::VALUE;
 use lookaside_runtime::hugepages::CodeBudget;
 
-use crate::code::{self, CodePlan};
+use crate::code::{self, CodeOrder};
+use crate::cpus::number;
 use crate::helper_memory::{self, BakerMemory, BakerPlan};
 use crate::remote_collapse::CollapserMemory;
 use crate::sys::Errno;
@@ -90,11 +91,12 @@ fn baker_plan() -> Option<BakerPlan> {
 }
 
 /// How much code is to be on huge pages.
-fn code_plan() -> Option<CodePlan> {
+fn code_plan() -> Option<CodeOrder> {
     let budget = read(c"LOOKASIDE_CODE", |text| text.parse::<CodeBudget>().map_err(|e| e.to_string()))?;
     let path = |name| words(name).filter(|path| !path.is_empty());
     let (weights, report) = (path(c"LOOKASIDE_CODE_WEIGHTS"), path(c"LOOKASIDE_CODE_REPORT"));
-    Some(CodePlan { budget, weights, report })
+    let harmless_filters = variable(c"LOOKASIDE_CODE_FILTERS").and_then(number);
+    Some(CodeOrder { budget, weights, report, harmless_filters })
 }
 
 /// Whether there is to be a thread that makes huge pages.

@@ -201,6 +201,19 @@ fn what_forbids_it_leaves_the_program_as_it_is() {
     for name in ["seccomp", "switched-off", "not-executable", "no-copy"] {
         check(name, &[&launch, name, &program]);
     }
+    // A filter that is known to let all calls through, as a container's.
+    let report = tempfile::NamedTempFile::new().expect("a file");
+    for (known, made) in [("1", true), ("2", false)] {
+        let mut start = Command::new(&launch);
+        start.args(["seccomp", &program]).env("LD_PRELOAD", library("preload")).env("LOOKASIDE_CODE", "all");
+        start.env("LOOKASIDE_CODE_REPORT", report.path()).env("LOOKASIDE_CODE_FILTERS", known);
+        if start.output().expect("it starts").status.code() == Some(99) {
+            break;
+        }
+        let lines = std::fs::read_to_string(report.path()).expect("text");
+        let told: ProcessCode = serde_json::from_str(lines.lines().next_back().expect("a line")).expect("JSON");
+        assert_eq!((told.made() > 0, told.obstacle.is_none()), (made, made), "{told:?}");
+    }
     for (name, flags) in [("threads", &["-shared", "-fPIC"][..]), ("changed", &["-shared", "-fPIC", "-DCHANGES"])] {
         let meddler = compile_with(folder.path(), &format!("lib{name}.so"), MEDDLES, flags).expect("a compiler");
         let meddled = compile_with(folder.path(), &format!("with_{name}"), LARGE, &["-Wl,--no-as-needed", &meddler]);

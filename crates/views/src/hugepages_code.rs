@@ -97,3 +97,59 @@ pub fn summary(processes: &[ProcessCode]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(program: &str, windows: u32, by_file: u32, by_copy: u32) -> ProcessCode {
+        let (code_bytes, nanos) = (u64::from(windows) * WINDOW_BYTES + (1 << 20), 2_000_000 + u64::from(by_copy));
+        let program = program.to_string();
+        ProcessCode {
+            program,
+            windows,
+            by_file,
+            by_copy,
+            code_bytes,
+            outside_bytes: 1 << 20,
+            nanos,
+            ..Default::default()
+        }
+    }
+
+    #[test]
+    fn each_program_has_a_line_and_those_without_windows_are_counted() {
+        let blocked =
+            ProcessCode { obstacle: Some(CodeObstacle::NotCollapsed), errno: 12, ..process("as\u{1b}[1m", 2, 0, 0) };
+        let all =
+            [process("sh", 0, 0, 0), process("cc1", 8, 0, 8), process("cc1", 8, 0, 8), blocked, process("tm", 2, 1, 1)];
+        let said = summary(&all);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(
+            lines[0],
+            "lookaside: code on huge pages: cc1 (2 processes): 8 of 8 windows (16 MiB) in 2.00 ms; 1 MiB of 17 MiB of code \
+             lies outside whole windows"
+        );
+        assert!(
+            lines[1].starts_with("lookaside:   tm: 2 of 2 windows partly in the file's own pages (4 MiB)"),
+            "{said}"
+        );
+        assert!(lines[2].contains("0 of 2 windows") && !lines[2].contains('\u{1b}'), "{said}");
+        assert_eq!(lines[3], "lookaside:   1 other process has no whole window");
+        assert!(lines[4].contains("code left alone: the kernel makes no huge page of it"), "{said}");
+        assert!(lines[4].ends_with("(error 12)") && lines.len() == 5, "{said}");
+        let files = summary(&[process("x", 3, 3, 0), process("y", 0, 0, 0), process("z", 0, 0, 0)]);
+        assert!(
+            files.contains("x: 3 of 3 windows in the file's own pages") && files.contains("2 other processes have")
+        );
+    }
+
+    #[test]
+    fn nothing_done_is_said_too() {
+        assert!(summary(&[]).starts_with("lookaside: code on huge pages: no process reported"));
+        let small = summary(&[process("sh", 0, 0, 0)]);
+        assert_eq!(small, "lookaside: code on huge pages: no mapping of code has a whole window of 2 MiB\n");
+        let many: Vec<ProcessCode> = (0..12).map(|n| process(&format!("p{n:02}"), 1, 0, 1)).collect();
+        assert!(summary(&many).contains("\nlookaside:   and 4 other programs\n"));
+    }
+}

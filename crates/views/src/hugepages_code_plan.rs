@@ -144,3 +144,84 @@ fn chart(plan: &CodePlan) -> Chart {
         ));
     Chart::lines("Translation cycles by windows", lines)
 }
+
+#[cfg(test)]
+mod tests {
+    use lookaside_report::{terminal, Style};
+    use lookaside_techniques::hugepages::code_plan::PlannedKind;
+
+    use super::*;
+
+    fn effect(windows: u32, translation_cycles: f64) -> Effect {
+        Effect {
+            windows,
+            translation_cycles,
+            saved_cycles: 8e6 - translation_cycles,
+            collapse_cycles: 1e6 * f64::from(windows),
+            bloat_bytes: u64::from(windows) << 21,
+        }
+    }
+
+    fn sample() -> CodePlan {
+        let window = |offset, saved_cycles| PlannedCodeWindow {
+            process: 7,
+            path: "/usr/lib/cc1".into(),
+            offset,
+            address: offset + 0x40_0000,
+            accesses: 1_000_000,
+            walks: 900,
+            saved_cycles,
+            copy_cycles: 1e6,
+            break_even_runs: 1e6 / saved_cycles,
+            hot: Vec::new(),
+        };
+        CodePlan {
+            plan: PlannedKind::Code,
+            machine: "skylake".into(),
+            clock_mhz: 3400.0,
+            page_bytes: 2 << 20,
+            budget: 4,
+            command: vec!["cc1".into()],
+            fetches: 1_000_000,
+            tried_share: 1.0,
+            seed: 1,
+            candidates: 3,
+            model_runs: 9,
+            modelled_cycles: 16e6,
+            base_cycles: 8e6,
+            window_cycles: 6e6,
+            edge_cycles: 2e6,
+            remarks: vec!["one".into()],
+            planned: effect(1, 5e6),
+            windows: vec![window(0x20_0000, 3e6)],
+            later: vec![window(0x40_0000, 0.5e6)],
+            curve: vec![effect(0, 8e6), effect(1, 5e6), effect(2, 4.5e6), effect(9, 6e6)],
+        }
+    }
+
+    #[test]
+    fn a_plan_of_code_reads_well() {
+        let text = |plan: &CodePlan, width| {
+            terminal::render(&view(plan), &Style { width, ..Style::default() }).replace('\u{a0}', " ")
+        };
+        let all = text(&sample(), 140).replace('\n', " ");
+        for part in [
+            "skylake: 1 of at most 4 windows of code pay within the recorded run; 1,000,000 fetches, translation 8.00 M of 16.0 M",
+            "75.0 % of translation is in 9 whole windows of code; 25.0 % in code outside whole windows",
+            "0x200000",
+            "0.33 runs",
+            "2.00 runs",
+            "less than their copy costs in a run as short as this one",
+            "all 9 windows leave 18.8 % of translation more than 2 of them: the machine has few TLB entries",
+            "· one",
+        ] {
+            assert!(all.contains(part), "{part}\n{all}");
+        }
+        for width in [60, 80] {
+            assert!(text(&sample(), width).lines().all(|line| line.chars().count() <= width));
+        }
+        let mut good = sample();
+        good.curve.pop();
+        assert_eq!(too_much(&good), None);
+    }
+}

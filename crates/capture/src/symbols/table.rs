@@ -155,6 +155,19 @@ mod tests {
     }
 
     #[test]
+    fn all_functions_are_listed_once_with_their_bytes() {
+        let table = table(&[
+            (0x1000, 0x100, "outer"),
+            (0x1010, 0, "label"),
+            (0x1200, 0, "bare"),
+            (0x1400, 8, "alias_b"),
+            (0x1400, 8, "alias_a"),
+        ]);
+        let all: Vec<_> = table.ranges().collect();
+        assert_eq!(all, [("outer", 0x1000..0x1100), ("bare", 0x1200..0x1400), ("alias_a", 0x1400..0x1408)]);
+    }
+
+    #[test]
     fn a_label_reaches_to_the_end_of_its_section() {
         let table = table(&[(0x1ff0, 0, "last")]);
         assert_eq!(table.find(0x1fff), Some(("last", 0x1ff0..0x2000)));

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use lookaside_runtime::hugepages::{
-    check_code, code_weights_line, CodeBudget, CODE_REPORT_VARIABLE, CODE_VARIABLE, CODE_WEIGHTS_VARIABLE,
+    check_code, code_weights_line, harmless_filters, CodeBudget, CODE_FILTERS_VARIABLE, CODE_REPORT_VARIABLE,
+    CODE_VARIABLE, CODE_WEIGHTS_VARIABLE,
 };
 use lookaside_techniques::hugepages::code_plan::CodePlan;
 use lookaside_views::hugepages_code;
@@ -43,6 +44,9 @@ impl CodeRequest {
     /// Tells the library, in the environment of the program.
     pub fn tell(&self, command: &mut Command) {
         command.env(CODE_VARIABLE, self.budget.to_string()).env(CODE_REPORT_VARIABLE, self.path());
+        if let Some(filters) = harmless_filters() {
+            command.env(CODE_FILTERS_VARIABLE, filters.to_string());
+        }
         match &self.weights {
             Some(weights) => command.env(CODE_WEIGHTS_VARIABLE, weights.path()),
             None => command.env_remove(CODE_WEIGHTS_VARIABLE),

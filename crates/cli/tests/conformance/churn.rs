@@ -69,6 +69,7 @@ impl Churn {
             words: words.into_iter().map(String::from).collect(),
             as_nobody: self.as_nobody,
             is_compiled: false,
+            is_large: false,
         };
         let arguments = [operations.to_string(), threads.to_string(), self.look.into()];
         let mut command = programs().start(&start, program(), &arguments);

@@ -19,6 +19,9 @@ pub const CODE_VARIABLE: &str = "LOOKASIDE_CODE";
 pub const CODE_WEIGHTS_VARIABLE: &str = "LOOKASIDE_CODE_WEIGHTS";
 /// Variable with the path of a file that gets a line of JSON ([`ProcessCode`]) for each process.
 pub const CODE_REPORT_VARIABLE: &str = "LOOKASIDE_CODE_REPORT";
+/// Variable with the number of seccomp filters that let the library's calls through ([`super::harmless_filters`]); under
+/// other filters code stays as it is.
+pub const CODE_FILTERS_VARIABLE: &str = "LOOKASIDE_CODE_FILTERS";
 
 /// How many windows of 2 MiB of code may lie on huge pages in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

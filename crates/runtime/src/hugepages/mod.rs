@@ -8,6 +8,7 @@
 //! huge.
 
 mod choose;
+mod code_filters;
 mod code_pages;
 mod collapse;
 mod error;
@@ -25,9 +26,10 @@ use std::path::Path;
 pub use choose::{
     choose, spread, tally, HotWindow, ProcessView, SampleCounts, WindowChoice, WindowWeight, WindowWeights,
 };
+pub use code_filters::harmless_filters;
 pub use code_pages::{
-    check_code, code_weights_line, CodeBudget, CodeObstacle, CodeTotals, ProcessCode, CODE_REPORT_VARIABLE,
-    CODE_VARIABLE, CODE_WEIGHTS_VARIABLE,
+    check_code, code_weights_line, CodeBudget, CodeObstacle, CodeTotals, ProcessCode, CODE_FILTERS_VARIABLE,
+    CODE_REPORT_VARIABLE, CODE_VARIABLE, CODE_WEIGHTS_VARIABLE,
 };
 pub use collapse::{
     check_way_back, collapse_side, CollapseHandle, CollapseResult, CollapseSide, SplitResult, LEAST_PAUSE,

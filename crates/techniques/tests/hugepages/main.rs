@@ -3,6 +3,7 @@
 
 mod apply;
 mod choice;
+mod code;
 mod files;
 mod native;
 mod plans;

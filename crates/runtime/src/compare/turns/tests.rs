@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::watch::HelperTotals;
 use super::*;
-use crate::hugepages::CollapseSide;
+use crate::hugepages::{CodeTotals, CollapseSide};
 
 const MIB: u64 = 1 << 20;
 
@@ -218,4 +218,35 @@ fn who_shares_cpus_is_said_where_there_are_too_few() {
     for (stressors, helped, cpus) in [(0, true, 1), (1, false, 2), (1, true, 3), (3, true, 12)] {
         assert_eq!(crowding(stressors, helped, cpus), None);
     }
+}
+
+#[test]
+fn what_became_of_code_is_said_of_the_middle_run_and_each_obstacle_once() {
+    let code = |by_copy, by_file, windows, nanos, obstacle: &str| VariantRun {
+        code: Some(CodeTotals {
+            windows,
+            by_file,
+            by_copy,
+            nanos,
+            obstacles: BTreeMap::from([(obstacle.to_string(), 1)]),
+            ..CodeTotals::default()
+        }),
+        ..run(1, 1.0)
+    };
+    let runs = vec![
+        code(8, 0, 8, 9_000_000, "busy"),
+        code(4, 1, 8, 1_000_000, "it had other threads before main"),
+        code(6, 1, 8, 3_000_000, "busy"),
+    ];
+    let words = [
+        "text:8: 7 of 8 whole windows of 2 MiB of code put on huge pages in a run (medians), 1 of them in the file's own \
+         pages; it took 3.0 ms",
+        "text:8: busy",
+        "text:8: it had other threads before main",
+    ];
+    assert_eq!(notes("base,text:8", runs, None, 3), words);
+    let none = |runs| notes("base,text", runs, None, 1)[0].clone();
+    assert!(none(vec![code(0, 0, 0, 5, "busy")]).starts_with("text: no code was put on huge pages: no mapping"));
+    assert!(none(vec![run(1, 1.0)]).starts_with("text: no process reported"));
+    assert_eq!(notes("base,text", Vec::new(), None, 0), [""; 0]);
 }
