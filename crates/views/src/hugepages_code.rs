@@ -123,7 +123,7 @@ mod tests {
             ProcessCode { obstacle: Some(CodeObstacle::NotCollapsed), errno: 12, ..process("as\u{1b}[1m", 2, 0, 0) };
         let all =
             [process("sh", 0, 0, 0), process("cc1", 8, 0, 8), process("cc1", 8, 0, 8), blocked, process("tm", 2, 1, 1)];
-        let said = summary(&all);
+        let said = summary(&all).replace('\u{a0}', " ");
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!(
             lines[0],
