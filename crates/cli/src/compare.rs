@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lookaside_runtime::compare::{ComparisonPlan, HelperTotals, Metric, PreloadedBaker, Variant};
-use lookaside_runtime::hugepages::{CodeTotals, PlanFinder};
+use lookaside_runtime::hugepages::{CodeBudget, CodeTotals, PlanFinder};
 use lookaside_views::comparison::view;
 use lookaside_views::json;
 use regex_lite::Regex;
+use tempfile::NamedTempFile;
 
 use crate::args::compare::CompareArgs;
 use crate::clock_sampler::ClockSampler;
+use crate::hugepages::load_weights;
 use crate::plan::file;
 use crate::preload::baker_exit::BakerExit;
 use crate::preload::code_report::read_lines;
@@ -41,6 +43,12 @@ pub fn run(args: &CompareArgs) -> Result<u8, Failure> {
             (false, false) => HUGEPAGES_INSTEAD,
         };
         inside = Some(preloaded(&args.command, report.path(), instead)?);
+    }
+    // The weights' files stay as long as the programs run.
+    let weights = code_plans(&variants)?;
+    if let Some(inside) = &mut inside {
+        let plans = weights.iter().map(|(plan, (budget, file))| (plan.clone(), (*budget, file.path().to_path_buf())));
+        inside.code_plans = plans.collect();
     }
     args.output.check()?;
     let plan = ComparisonPlan {
@@ -83,6 +91,7 @@ pub fn preloaded(command: &[OsString], report: &Path, instead: &str) -> Result<P
         report: report.into(),
         read: read_report,
         read_code: |text| CodeTotals::of(&read_lines(text)),
+        code_plans: BTreeMap::new(),
     })
 }
 
@@ -93,6 +102,15 @@ fn plans(variants: &[Variant]) -> Result<BTreeMap<PathBuf, Arc<dyn PlanFinder>>,
         _ => None,
     });
     files.map(|path| Ok((path.clone(), Arc::new(file::load(path)?) as Arc<dyn PlanFinder>))).collect()
+}
+
+/// The plans of code that variants name, with files of weights for the library.
+fn code_plans(variants: &[Variant]) -> Result<BTreeMap<PathBuf, (CodeBudget, NamedTempFile)>, Failure> {
+    let files = variants.iter().filter_map(|variant| match variant {
+        Variant::PlannedText(file) => Some(file),
+        _ => None,
+    });
+    files.map(|path| Ok((path.clone(), load_weights(path)?))).collect()
 }
 
 /// What is to be compared.

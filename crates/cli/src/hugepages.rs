@@ -6,6 +6,8 @@ mod perf_map;
 mod plan;
 mod run;
 
+pub use code::load_weights;
+
 use crate::args::hugepages::HugepagesCommand;
 use lookaside_cli::exit::Failure;
 

@@ -178,6 +178,13 @@ fn a_plan_chooses_windows_of_code_by_the_model_and_is_applied() {
     let out = lookaside().args(["hugepages", "run", "--plan"]).arg(&plan).arg(&program).output().expect("it runs");
     assert_eq!((out.status.code(), stdout(&out)), (Some(7), "40002\n".into()));
     assert!(stderr(&out).starts_with("lookaside: code on huge pages: pages: 2 of 3 windows"), "{}", stderr(&out));
+    let script = format!("{} || true", program.display());
+    let variant = format!("text:{}", plan.display());
+    let out = run(&["compare", "--variants", &variant, "--runs", "1", "--json", "sh", "-c", &script]);
+    let code = json(&out)["variants"][1]["runs"][0]["code"].clone();
+    assert_eq!((&code["by_copy"], &code["windows"]), (&2.into(), &3.into()));
+    let out = run(&["compare", "--variants", "text:absent.toml", "true"]);
+    assert_bad_input(&out, &["absent.toml"]);
     // As many as are asked for, by the plan's weights.
     let mut command = lookaside();
     let out =

@@ -15,7 +15,7 @@ use super::error::CompareError;
 use super::plan::Metric;
 use super::preloaded_baker::PreloadedBaker;
 use super::variant::Variant;
-use crate::hugepages::{remote_collapse, CODE_VARIABLE};
+use crate::hugepages::{remote_collapse, CODE_VARIABLE, CODE_WEIGHTS_VARIABLE};
 
 /// A line of output is looked through up to here.
 const LINE_BYTES: usize = 1 << 16;
@@ -62,7 +62,7 @@ impl ChildProgram {
                 start.stdout(Stdio::null()).stderr(Stdio::null());
             }
         }
-        for ours in ["LOOKASIDE_BAKE", remote_collapse::VARIABLE, CODE_VARIABLE] {
+        for ours in ["LOOKASIDE_BAKE", remote_collapse::VARIABLE, CODE_VARIABLE, CODE_WEIGHTS_VARIABLE] {
             start.env_remove(ours);
         }
         start.envs(variant.environment(inside));

@@ -49,7 +49,7 @@ pub(super) fn planned_words(variant: &Variant, runs: &[VariantRun]) -> Vec<Strin
 
 /// What became of code, over all runs.
 pub(super) fn code_words(variant: &Variant, runs: &[VariantRun]) -> Vec<String> {
-    if !matches!(variant, Variant::Text(_)) || runs.is_empty() {
+    if !variant.is_text() || runs.is_empty() {
         return Vec::new();
     }
     let all: Vec<&CodeTotals> = runs.iter().filter_map(|run| run.code.as_ref()).collect();

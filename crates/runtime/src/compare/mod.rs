@@ -74,6 +74,12 @@ pub fn check(plan: &ComparisonPlan) -> Result<(), CompareError> {
                 }
             }
             Variant::Text(_) => hugepages::check_code().map_err(|e| bad(e.to_string()))?,
+            Variant::PlannedText(file) => {
+                hugepages::check_code().map_err(|e| bad(e.to_string()))?;
+                if plan.inside.as_ref().is_some_and(|inside| !inside.code_plans.contains_key(file)) {
+                    return Err(bad("needs the plan".into()));
+                }
+            }
             _ => {}
         }
         if variant.needs_preload() && plan.inside.is_none() {

@@ -1,9 +1,10 @@
 //! The library that bakes inside the programs that are compared.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::watch::HelperTotals;
-use crate::hugepages::CodeTotals;
+use crate::hugepages::{CodeBudget, CodeTotals};
 
 /// The library that bakes from inside, or makes huge pages there, and what it tells of baking and of code.
 pub struct PreloadedBaker {
@@ -15,6 +16,8 @@ pub struct PreloadedBaker {
     pub read: fn(&str) -> Option<HelperTotals>,
     /// Reads a report of code on huge pages; `None` if no process wrote one.
     pub read_code: fn(&str) -> Option<CodeTotals>,
+    /// Plans of code that variants name: how many windows at most, and a file of weights for the library.
+    pub code_plans: BTreeMap<PathBuf, (CodeBudget, PathBuf)>,
 }
 
 impl PreloadedBaker {

@@ -202,6 +202,7 @@ fn what_a_preloaded_library_tells_is_taken_and_silence_is_noted() {
         report: folder.path().join("report"),
         read: |text| (!text.is_empty()).then(|| HelperTotals { touches: text.len() as u64, ..HelperTotals::default() }),
         read_code: |_| None,
+        code_plans: Default::default(),
     });
     let found = run(&plan);
     assert_eq!(found.early, None);
@@ -295,6 +296,7 @@ fn what_is_not_given_is_asked_for() {
         report: "/nowhere".into(),
         read: |_| None,
         read_code: |_| None,
+        code_plans: Default::default(),
     };
     let whole =
         ComparisonPlan { inside: Some(library("/lib.so")), ..plan("base,nothp,asis,bake:auto,bake:mincore", ":") };

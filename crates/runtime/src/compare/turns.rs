@@ -101,7 +101,7 @@ impl<'a> InterleavedRuns<'a> {
         };
         let inside = plan.inside.as_ref().filter(|_| variant.needs_preload());
         let tells = inside.filter(|_| matches!(variant, Variant::Inside(_)));
-        let moves_code = inside.filter(|_| matches!(variant, Variant::Text(_)));
+        let moves_code = inside.filter(|_| variant.is_text());
         tells.or(moves_code).map(PreloadedBaker::take_text);
         self.energy(); // what was used until now is not the program's
         let running = ChildProgram::start(&plan.command, variant, inside, captured)?;
@@ -289,7 +289,7 @@ impl<'a> InterleavedRuns<'a> {
             }
             let idle = taken.runs.iter().all(|run| run.helped.is_some_and(|helped| helped.touches == 0));
             match variant {
-                Variant::Huge(_) | Variant::Planned(_) | Variant::Text(_) => {
+                Variant::Huge(_) | Variant::Planned(_) | Variant::Text(_) | Variant::PlannedText(_) => {
                     notes.extend(chosen_words(variant, &taken.runs));
                     notes.extend(planned_words(variant, &taken.runs));
                     notes.extend(code_words(variant, &taken.runs));

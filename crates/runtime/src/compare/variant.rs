@@ -11,7 +11,7 @@ use super::preloaded_baker::PreloadedBaker;
 use crate::bake::{BakeBackend, Settings};
 use crate::hugepages::{
     self, harmless_filters, remote_collapse, CodeBudget, CollapseSide, CODE_FILTERS_VARIABLE, CODE_REPORT_VARIABLE,
-    CODE_VARIABLE,
+    CODE_VARIABLE, CODE_WEIGHTS_VARIABLE,
 };
 
 /// Where the system says which memory gets huge pages, and for 2 MiB pages alone.
@@ -34,6 +34,8 @@ pub enum Variant {
     Planned(PathBuf),
     /// Small pages but for what is asked for, and code on huge pages, by the preloaded library.
     Text(CodeBudget),
+    /// The same for the windows of the plan in this file.
+    PlannedText(PathBuf),
     /// As base, and its page tables are read by the kernel, from outside.
     Scan(Settings),
     /// As base, with the baker in it, by the preloaded library: what `LOOKASIDE_BAKE` is set to.
@@ -90,6 +92,7 @@ impl fmt::Display for Variant {
             Self::Planned(file) => write!(out, "hugepages:{}", file.display()),
             Self::Text(CodeBudget::All) => out.write_str("text"),
             Self::Text(budget) => write!(out, "text:{budget}"),
+            Self::PlannedText(file) => write!(out, "text:{}", file.display()),
             Self::Scan(settings) => write!(out, "bake:{settings}"),
             Self::Inside(settings) => write!(out, "bake:{settings}"),
         }
@@ -137,7 +140,11 @@ impl Variant {
             _ => {
                 let bad = |e: String| CompareError::Bad(format!("variants: {name}: {e}"));
                 if let Some(budget) = name.strip_prefix("text:") {
-                    return Ok(Self::Text(budget.parse().map_err(|e: hugepages::HugePageError| bad(e.to_string()))?));
+                    return match budget.parse() {
+                        Ok(budget) => Ok(Self::Text(budget)),
+                        Err(_) if hugepages::names_plan(budget) => Ok(Self::PlannedText(budget.into())),
+                        Err(e) => Err(bad(format!("{e}, or a file of hugepages plan --text"))),
+                    };
                 }
                 if let Some(settings) = name.strip_prefix("hugepages:") {
                     return Ok(match hugepages::names_plan(settings) {
@@ -179,6 +186,7 @@ impl Variant {
             Self::Huge(_) => "small pages, except K windows with the most samples, chosen while it runs",
             Self::Planned(_) => "small pages, except the windows of a plan, found while it runs",
             Self::Text(_) => "small pages, except code: whole windows of the program and its libraries, before main",
+            Self::PlannedText(_) => "small pages, except the windows of code of a plan, before main",
             Self::Scan(_) => "as base; page tables read by the kernel, from outside",
             Self::Inside(_) => "as base; baked by the preloaded library",
         }
@@ -189,7 +197,7 @@ impl Variant {
         match self {
             Self::Base | Self::NoThp | Self::Scan(_) | Self::Inside(_) => Some(Thp::Off),
             Self::Thp => Some(Thp::On),
-            Self::Huge(_) | Self::Planned(_) | Self::Text(_) => Some(Thp::Asked),
+            Self::Huge(_) | Self::Planned(_) | Self::Text(_) | Self::PlannedText(_) => Some(Thp::Asked),
             Self::AsIs => None,
         }
     }
@@ -210,14 +218,21 @@ impl Variant {
                 ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.file.as_os_str())),
                 (remote_collapse::VARIABLE, remote_collapse::VALUE.into()),
             ],
-            (Self::Text(budget), Some(inside)) => {
+            (Self::Text(_) | Self::PlannedText(_), Some(inside)) => {
+                let (budget, weights) = match self {
+                    Self::PlannedText(file) => inside.code_plans.get(file).map(|(budget, file)| (*budget, Some(file))),
+                    Self::Text(budget) => Some((*budget, None)),
+                    _ => None,
+                }
+                .unwrap_or((CodeBudget::All, None));
+                let weights = weights.map(|file| (CODE_WEIGHTS_VARIABLE, file.clone().into_os_string()));
                 let filters = harmless_filters().map(|count| (CODE_FILTERS_VARIABLE, count.to_string().into()));
                 let set = [
                     ("LD_PRELOAD", joined(std::env::var_os("LD_PRELOAD"), inside.file.as_os_str())),
                     (CODE_VARIABLE, budget.to_string().into()),
                     (CODE_REPORT_VARIABLE, inside.report.clone().into_os_string()),
                 ];
-                set.into_iter().chain(filters).collect()
+                set.into_iter().chain(weights).chain(filters).collect()
             }
             _ => Vec::new(),
         }
@@ -225,14 +240,14 @@ impl Variant {
 
     /// Whether it puts code on huge pages.
     pub fn is_text(&self) -> bool {
-        matches!(self, Self::Text(_))
+        matches!(self, Self::Text(_) | Self::PlannedText(_))
     }
 
     /// Whether the preloaded library has to be there: to bake from inside, or to make huge pages where there is no
     /// right to do it from outside.
     pub fn needs_preload(&self) -> bool {
         match self {
-            Self::Inside(_) | Self::Text(_) => true,
+            Self::Inside(_) | Self::Text(_) | Self::PlannedText(_) => true,
             Self::Huge(_) | Self::Planned(_) => hugepages::collapse_side() == Ok(CollapseSide::Inside),
             _ => false,
         }

@@ -9,7 +9,7 @@ fn names(text: &str) -> Vec<String> {
 #[test]
 fn settings_stay_with_their_baker() {
     assert_eq!(
-        names("base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan,share=0.5,nothp,hugepages:auto:64,hugepages:plan.toml,text,text:4,bake:auto,share=0.2"),
+        names("base,thp,bake:prefetch,stride=16,sleep=1ms,bake:scan,share=0.5,nothp,hugepages:auto:64,hugepages:plan.toml,text,text:4,text:code.toml,bake:auto,share=0.2"),
         [
             "base",
             "thp",
@@ -20,6 +20,7 @@ fn settings_stay_with_their_baker() {
             "hugepages:plan.toml",
             "text",
             "text:4",
+            "text:code.toml",
             "bake:auto,share=0.2"
         ]
     );
@@ -104,8 +105,13 @@ fn tunables_are_added_to_those_that_are_there() {
     assert_eq!(joined(None, OsStr::new("b")), "b");
     assert_eq!(joined(Some("".into()), OsStr::new("b")), "b");
     assert_eq!(joined(Some("a=1".into()), OsStr::new("b=2")), "a=1:b=2");
-    let inside =
-        PreloadedBaker { file: "/x/lib.so".into(), report: "/x/report".into(), read: |_| None, read_code: |_| None };
+    let inside = PreloadedBaker {
+        file: "/x/lib.so".into(),
+        report: "/x/report".into(),
+        read: |_| None,
+        read_code: |_| None,
+        code_plans: Default::default(),
+    };
     let set = Variant::Inside("auto".into()).environment(Some(&inside));
     assert!(set[0].0 == "LD_PRELOAD" && set[0].1.to_string_lossy().ends_with("/x/lib.so"));
     assert_eq!(set[1..], [("LOOKASIDE_BAKE", "auto".into()), ("LOOKASIDE_BAKE_STATS", "/x/report".into())]);
@@ -121,6 +127,11 @@ fn tunables_are_added_to_those_that_are_there() {
     assert!(text[0].0 == "LD_PRELOAD" && text[0].1.to_string_lossy().ends_with("/x/lib.so"));
     assert_eq!(text[1..3], [("LOOKASIDE_CODE", "4".into()), ("LOOKASIDE_CODE_REPORT", "/x/report".into())]);
     assert!(Variant::Text(CodeBudget::All).environment(None).is_empty());
+    let plans = [("a.toml".into(), (CodeBudget::AtMost(2), "/x/weights".into()))].into();
+    let with_plan = PreloadedBaker { code_plans: plans, ..inside };
+    let planned = Variant::PlannedText("a.toml".into()).environment(Some(&with_plan));
+    assert_eq!((&planned[1], &planned[3].1), (&("LOOKASIDE_CODE", "2".into()), &"/x/weights".into()));
+    let inside = with_plan;
     let thp = Variant::Thp.environment(Some(&inside));
     assert!(thp.len() == 1 && thp[0].0 == "GLIBC_TUNABLES");
     assert!(thp[0].1.to_string_lossy().ends_with("glibc.malloc.hugetlb=1"));
@@ -128,14 +139,25 @@ fn tunables_are_added_to_those_that_are_there() {
 
 #[test]
 fn each_variant_says_what_it_is_and_whether_huge_pages_are_off() {
-    let all =
-        Variant::list("thp,nothp,asis,hugepages:auto:4,hugepages:a.toml,bake:scan,bake:auto,text").expect("variants");
+    let all = Variant::list("thp,nothp,asis,hugepages:auto:4,hugepages:a.toml,bake:scan,bake:auto,text,text:a.toml")
+        .expect("variants");
     let words: std::collections::BTreeSet<&str> = all.iter().map(Variant::words).collect();
     assert!(words.len() == all.len() && words.iter().all(|words| words.len() > 10), "{words:?}");
     use Thp::{Asked, Off, On};
-    let expected = [Some(Off), Some(On), Some(Off), None, Some(Asked), Some(Asked), Some(Off), Some(Off), Some(Asked)];
+    let expected = [
+        Some(Off),
+        Some(On),
+        Some(Off),
+        None,
+        Some(Asked),
+        Some(Asked),
+        Some(Off),
+        Some(Off),
+        Some(Asked),
+        Some(Asked),
+    ];
     assert_eq!(all.iter().map(Variant::thp).collect::<Vec<_>>(), expected);
     let inside = hugepages::collapse_side() == Ok(CollapseSide::Inside);
     let needs = all.iter().map(Variant::needs_preload).collect::<Vec<_>>();
-    assert_eq!(needs, [false, false, false, false, inside, inside, false, true, true]);
+    assert_eq!(needs, [false, false, false, false, inside, inside, false, true, true, true]);
 }
