@@ -221,6 +221,41 @@ fn what_forbids_it_leaves_the_program_as_it_is() {
     }
 }
 
+/// A control group with a limit of 40 MiB, of which a sixteenth holds one window.
+struct LimitedGroup(std::path::PathBuf);
+
+impl LimitedGroup {
+    fn new() -> Option<Self> {
+        let name = format!("lookaside-code-{}", std::process::id());
+        let versions = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
+        versions.into_iter().find_map(|(folder, limit)| {
+            // Where the file is none of the kernel's, there is no such hierarchy.
+            let group = Self(Path::new(folder).join(&name));
+            std::fs::create_dir(&group.0).ok()?;
+            let limit = group.0.join(limit);
+            (limit.exists() && std::fs::write(limit, "41943040").is_ok()).then_some(group)
+        })
+    }
+}
+
+impl Drop for LimitedGroup {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_control_groups_limit_leaves_room_for_the_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compile_with(folder.path(), "large", LARGE, &[ALIGNED]).filter(|_| can()) else { return };
+    let Some(group) = LimitedGroup::new() else { return eprintln!("LEFT OUT: no control group of memory can be made") };
+    let script = format!("echo $$ > {}/cgroup.procs; exec {program}", group.0.display());
+    let (output, report) = with_code("all", &["sh", "-c", &script]);
+    assert_eq!((output.status.code(), text(&output).as_str()), (Some(7), "3\nchild 1\n"));
+    let told = report.iter().find(|process| process.windows > 0).expect("a report");
+    assert_eq!((told.by_copy, told.obstacle), (1, Some(CodeObstacle::MemoryLimit)), "{told:?}");
+}
+
 #[test]
 fn a_file_whose_cache_can_have_huge_pages_keeps_its_code() {
     let folder = tempfile::tempdir().expect("a folder");

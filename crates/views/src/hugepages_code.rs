@@ -67,7 +67,8 @@ pub fn summary(processes: &[ProcessCode]) -> String {
     }
     let mut lines = Vec::new();
     match (processes.len(), programs.is_empty()) {
-        (0, _) => lines.push("no process reported: one that is static, setuid or was killed does not".to_string()),
+        (0, _) => lines
+            .push("no process reported: one that is static, setuid, another user's or was killed does not".to_string()),
         (_, true) => lines.push("no mapping of code has a whole window of 2 MiB".to_string()),
         _ => {}
     }
