@@ -42,12 +42,12 @@ pub fn run(args: &AutopilotArgs) -> Result<u8, Failure> {
     let mut pilot = Pilot { args, journal, served, reports: Vec::new(), autopilot: Autopilot::new(limits(args)) };
     pilot.publish()?;
     // Of the first look nobody's use of the CPU is known.
-    pilot.autopilot.next()?;
+    pilot.autopilot.next_process()?;
     loop {
         if !wait(LOOK.max(pilot.autopilot.pause(used_cpu())), &interrupt) {
             return Ok(interrupt.code());
         }
-        match pilot.autopilot.next()? {
+        match pilot.autopilot.next_process()? {
             Some(process) => pilot.one(&process, &interrupt)?,
             None if args.once => return Ok(0),
             None => {}

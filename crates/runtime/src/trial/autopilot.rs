@@ -76,7 +76,7 @@ impl Autopilot {
     ///
     /// # Errors
     /// The system does not list its processes.
-    pub fn next(&mut self) -> Result<Option<Surveyed>, TrialError> {
+    pub fn next_process(&mut self) -> Result<Option<Surveyed>, TrialError> {
         let processes = self.survey.look()?;
         let up = uptime_seconds().unwrap_or(f64::MAX);
         let begun_ticks = (up - self.limits.least_age.as_secs_f64()).max(0.0) * ticks_per_second();

@@ -371,10 +371,9 @@ impl Trial<'_> {
 
     fn notes(&self, halves: &[Option<MeasureEffect>; 2]) -> Vec<String> {
         let mut notes = Vec::new();
-        let left_out = self.phases.iter().filter_map(|(row, _)| row.left_out.as_ref());
-        let count = left_out.clone().count();
+        let left_out: Vec<&String> = self.phases.iter().filter_map(|(row, _)| row.left_out.as_ref()).collect();
         if let Some(why) = left_out.last() {
-            notes.push(format!("{count} of {} phases do not count: {why}", self.phases.len()));
+            notes.push(format!("{} of {} phases do not count: {why}", left_out.len(), self.phases.len()));
         }
         if let [Some(first), Some(second)] = halves {
             if first.change.high < second.change.low || second.change.high < first.change.low {
