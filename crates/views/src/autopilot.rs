@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use lookaside_report::text::clean;
 use lookaside_runtime::bake::Surveyed;
-use lookaside_runtime::trial::{AutopilotTotals, Decision, TrialReport, Verdict};
+use lookaside_runtime::trial::{AutopilotTotals, Decision, TrialReport, TrialVerdict};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -16,7 +16,7 @@ use crate::trial;
 
 /// A trial of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Labels {
+struct TrialLabels {
     pid: u32,
     comm: String,
     metric: String,
@@ -37,15 +37,15 @@ pub fn line(process: &Surveyed, tried: Result<&TrialReport, &str>) -> String {
 
 /// The last trial of each process, and the totals.
 pub fn metrics(reports: &[TrialReport], totals: &AutopilotTotals, used_cpu_seconds: f64) -> String {
-    let gauges = || Family::<Labels, Gauge<f64, AtomicU64>>::default();
+    let gauges = || Family::<TrialLabels, Gauge<f64, AtomicU64>>::default();
     let (change, low, high, kept) = (gauges(), gauges(), gauges(), gauges());
     for report in reports {
         let (Some(process), Some(effect)) = (report.processes.first(), &report.effect) else { continue };
-        let labels = Labels { pid: process.pid, comm: clean(&process.comm), metric: clean(&report.metric) };
+        let labels = TrialLabels { pid: process.pid, comm: clean(&process.comm), metric: clean(&report.metric) };
         change.get_or_create(&labels).set(effect.change.value);
         low.get_or_create(&labels).set(effect.change.low);
         high.get_or_create(&labels).set(effect.change.high);
-        let is_kept = report.decision == Decision::Kept && report.verdict == Verdict::Helps;
+        let is_kept = report.decision == Decision::Kept && report.verdict == TrialVerdict::Helps;
         kept.get_or_create(&labels).set(f64::from(u8::from(is_kept)));
     }
     let mut registry = Registry::with_prefix("lookaside_autopilot");

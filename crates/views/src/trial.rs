@@ -3,7 +3,7 @@
 use lookaside_report::chart::{Axis, Look, Point, PointRow, Points, Scale, Series};
 use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_runtime::trial::{
-    Decision, JournalEntry, JournalState, Measure, MeasureEffect, PhaseRow, TrialReport, UndoneEntry, Verdict,
+    Decision, JournalEntry, JournalState, Measure, MeasureEffect, PhaseRow, TrialReport, TrialVerdict, UndoneEntry,
 };
 use serde::Serialize;
 
@@ -70,12 +70,12 @@ fn processes(trial: &TrialReport) -> String {
     }
 }
 
-fn paint(verdict: Verdict) -> Paint {
+fn paint(verdict: TrialVerdict) -> Paint {
     match verdict {
-        Verdict::Helps => Paint::Good,
-        Verdict::Hurts => Paint::Bad,
-        Verdict::NoEffect => Paint::Strong,
-        Verdict::CantTell => Paint::Warn,
+        TrialVerdict::Helps => Paint::Good,
+        TrialVerdict::Hurts => Paint::Bad,
+        TrialVerdict::NoEffect => Paint::Strong,
+        TrialVerdict::CantTell => Paint::Warn,
     }
 }
 
@@ -87,10 +87,10 @@ pub fn answer(trial: &TrialReport) -> String {
         other => other,
     };
     let verdict = match trial.verdict {
-        Verdict::Helps => format!("{what} help"),
-        Verdict::Hurts => format!("{what} hurt"),
-        Verdict::NoEffect => format!("{what} have no effect"),
-        Verdict::CantTell => format!("No effect of {} is shown", what.to_lowercase()),
+        TrialVerdict::Helps => format!("{what} help"),
+        TrialVerdict::Hurts => format!("{what} hurt"),
+        TrialVerdict::NoEffect => format!("{what} have no effect"),
+        TrialVerdict::CantTell => format!("No effect of {} is shown", what.to_lowercase()),
     };
     // Of one thing.
     let verdict = if trial.what == "bake" { singular(&verdict) } else { verdict };

@@ -16,13 +16,13 @@ const PART_OF_CPU: f64 = 0.5;
 const LEAST_CPUS: f64 = 0.01;
 
 /// What the threads of some processes have done so far.
-pub(super) struct ThreadTotals {
+pub(super) struct ThreadWrites {
     at: std::time::Instant,
     /// CPU nanoseconds and write calls, by thread.
     threads: BTreeMap<u32, (u64, u64)>,
 }
 
-impl ThreadTotals {
+impl ThreadWrites {
     /// Up to now.
     pub(super) fn of(targets: &[TrialTarget]) -> Self {
         let mut threads = BTreeMap::new();
@@ -76,7 +76,7 @@ mod tests {
         let before = Instant::now();
         let totals = |at, times: u64| {
             let of = |(tid, (ms, writes)): (u32, &(u64, u64))| (tid, (times * ms * 1_000_000, times * writes));
-            ThreadTotals { at, threads: (0..).zip(threads).map(of).collect() }
+            ThreadWrites { at, threads: (0..).zip(threads).map(of).collect() }
         };
         totals(before + Duration::from_secs(1), 2).writes_since(&totals(before, 1))
     }

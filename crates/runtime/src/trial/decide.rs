@@ -8,7 +8,7 @@ use super::effect::MeasureEffect;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schemas", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum TrialVerdict {
     /// All of the interval is on the good side.
     Helps,
     /// All of it is on the bad side.
@@ -34,7 +34,7 @@ pub enum Decision {
     Ended,
 }
 
-impl Verdict {
+impl TrialVerdict {
     /// By the effect on the metric; without one nothing can be told.
     pub fn of(effect: Option<&MeasureEffect>, more_is_better: bool, precision: f64) -> Self {
         let Some(effect) = effect else { return Self::CantTell };
@@ -64,14 +64,14 @@ mod tests {
 
     #[test]
     fn the_interval_decides() {
-        let of = |low, value, high, more| Verdict::of(Some(&effect(low, value, high)), more, 0.01);
-        assert_eq!(of(-0.09, -0.05, -0.01, false), Verdict::Helps);
-        assert_eq!(of(-0.09, -0.05, -0.01, true), Verdict::Hurts);
-        assert_eq!(of(0.01, 0.05, 0.09, false), Verdict::Hurts);
-        assert_eq!(of(0.01, 0.05, 0.09, true), Verdict::Helps);
-        assert_eq!(of(-0.009, 0.0, 0.009, false), Verdict::NoEffect);
-        assert_eq!(of(-0.011, 0.0, 0.009, true), Verdict::CantTell);
-        assert_eq!(of(0.0, 0.05, 0.09, false), Verdict::CantTell);
-        assert_eq!(Verdict::of(None, false, 0.01), Verdict::CantTell);
+        let of = |low, value, high, more| TrialVerdict::of(Some(&effect(low, value, high)), more, 0.01);
+        assert_eq!(of(-0.09, -0.05, -0.01, false), TrialVerdict::Helps);
+        assert_eq!(of(-0.09, -0.05, -0.01, true), TrialVerdict::Hurts);
+        assert_eq!(of(0.01, 0.05, 0.09, false), TrialVerdict::Hurts);
+        assert_eq!(of(0.01, 0.05, 0.09, true), TrialVerdict::Helps);
+        assert_eq!(of(-0.009, 0.0, 0.009, false), TrialVerdict::NoEffect);
+        assert_eq!(of(-0.011, 0.0, 0.009, true), TrialVerdict::CantTell);
+        assert_eq!(of(0.0, 0.05, 0.09, false), TrialVerdict::CantTell);
+        assert_eq!(TrialVerdict::of(None, false, 0.01), TrialVerdict::CantTell);
     }
 }

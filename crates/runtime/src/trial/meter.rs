@@ -84,7 +84,7 @@ impl Switched {
 }
 
 /// Measures.
-pub(super) struct Meter {
+pub(super) struct PhaseMeter {
     targets: Vec<TrialTarget>,
     /// What decides, and what is shown beside it.
     pub(super) measures: Vec<(Measure, String)>,
@@ -95,7 +95,7 @@ pub(super) struct Meter {
     passes: Option<PassCounter>,
 }
 
-impl Meter {
+impl PhaseMeter {
     /// Gets ready for a metric, which is not [`TrialMetric::Auto`].
     ///
     /// # Errors

@@ -25,7 +25,7 @@ mod undo;
 mod window_lever;
 
 pub use autopilot::{Autopilot, AutopilotLimits, AutopilotTotals};
-pub use decide::{Decision, Verdict};
+pub use decide::{Decision, TrialVerdict};
 pub use effect::{Measure, MeasureEffect, CONFIDENCE};
 pub use error::TrialError;
 pub use journal::{Journal, JournalEntry, JournalProcess, JournalState};

@@ -23,12 +23,12 @@ const LINE_BYTES: usize = 64 << 10;
 
 /// A thread that takes in numbers.
 pub(super) struct NumberStream {
-    shared: Arc<Shared>,
+    shared: Arc<StreamState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct StreamState {
     ended: AtomicBool,
     numbers: Mutex<Vec<(Instant, f64)>>,
     child: Mutex<Option<Child>>,
@@ -42,7 +42,7 @@ impl NumberStream {
     /// # Errors
     /// The file can't be read, or no thread can be started.
     pub(super) fn start(source: &NumberSource, read: &ReadNumber) -> Result<Self, TrialError> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(StreamState::default());
         let (mine, read) = (Arc::clone(&shared), Arc::clone(read));
         let follow: Box<dyn FnOnce() + Send> = match source.clone() {
             NumberSource::Command(command) => Box::new(move || run_again_and_again(&command, &mine, &read)),
@@ -88,7 +88,7 @@ impl Drop for NumberStream {
     }
 }
 
-impl Shared {
+impl StreamState {
     fn ended(&self) -> bool {
         self.ended.load(Ordering::SeqCst)
     }
@@ -119,7 +119,7 @@ fn stop(child: &mut Child) {
     }
 }
 
-fn run_again_and_again(command: &str, shared: &Shared, read: &ReadNumber) {
+fn run_again_and_again(command: &str, shared: &StreamState, read: &ReadNumber) {
     while !shared.ended() {
         *lock(&shared.problem) = run_once(command, shared, read);
         shared.wait(AGAIN);
@@ -127,7 +127,7 @@ fn run_again_and_again(command: &str, shared: &Shared, read: &ReadNumber) {
 }
 
 /// Runs the command; why it gave nothing.
-fn run_once(command: &str, shared: &Shared, read: &ReadNumber) -> Option<String> {
+fn run_once(command: &str, shared: &StreamState, read: &ReadNumber) -> Option<String> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     // SAFETY: a system call that takes numbers only.
@@ -177,7 +177,7 @@ fn run_once(command: &str, shared: &Shared, read: &ReadNumber) -> Option<String>
     }
 }
 
-fn follow_file(path: &Path, file: File, shared: &Shared, read: &ReadNumber) {
+fn follow_file(path: &Path, file: File, shared: &StreamState, read: &ReadNumber) {
     let (mut file, mut line) = (file, Vec::new());
     while !shared.ended() {
         let mut more = Vec::new();

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::decide::{Decision, Verdict};
+use super::decide::{Decision, TrialVerdict};
 use super::effect::MeasureEffect;
 use super::lever::{LeverCalls, LeverState};
 
@@ -48,7 +48,7 @@ pub struct TrialReport {
     /// Bytes more in memory while it was applied: the median over pairs of phases.
     pub added_bytes: i64,
     /// What comes of it.
-    pub verdict: Verdict,
+    pub verdict: TrialVerdict,
     /// What was done with it.
     pub decision: Decision,
     /// How a user gets it for good, where it helps.

@@ -4,14 +4,14 @@ use std::time::Instant;
 
 use lookaside_stats::{median, SplitMix64};
 
-use super::auto_metric::ThreadTotals;
+use super::auto_metric::ThreadWrites;
 use super::bake_lever::BakeLever;
-use super::decide::{Decision, Verdict};
+use super::decide::{Decision, TrialVerdict};
 use super::effect::{Measure, MeasureEffect, CONFIDENCE};
 use super::error::TrialError;
 use super::journal::{Journal, JournalEntry, JournalState};
 use super::lever::{Lever, LeverState};
-use super::meter::{wait, Meter, Reading, Switched};
+use super::meter::{wait, PhaseMeter, Reading, Switched};
 use super::metric::TrialMetric;
 use super::pass_counter::{busiest, cpu_seconds, PassCounter};
 use super::report::{PhaseRow, TrialReport};
@@ -35,13 +35,13 @@ const MIXED: f64 = 0.1;
 pub fn run(request: &TrialRequest<'_>, journal: &Journal) -> Result<TrialReport, TrialError> {
     let targets = TrialTarget::all(&request.pids)?;
     (request.progress)("looking at what it does");
-    let before = (ThreadTotals::of(&targets), cpu_seconds(&targets));
+    let before = (ThreadWrites::of(&targets), cpu_seconds(&targets));
     let (lever, switched, choice) = lever(request, &targets)?;
     let judged = Judged::by(request, &targets, &before, choice.as_ref())?;
-    let meter = Meter::start(&judged.metric, &targets, switched, &request.sampler, judged.passes)?;
+    let meter = PhaseMeter::start(&judged.metric, &targets, switched, &request.sampler, judged.passes)?;
     let (metric, metric_reason) = (judged.metric, judged.reason);
     let entry = journal.begin(what(&request.lever), lever.to_undo())?;
-    let mut trial = Trial {
+    let mut trial = RunningTrial {
         request,
         journal,
         entry,
@@ -71,7 +71,7 @@ impl Judged {
     fn by(
         request: &TrialRequest<'_>,
         targets: &[TrialTarget],
-        before: &(ThreadTotals, Vec<f64>),
+        before: &(ThreadWrites, Vec<f64>),
         choice: Option<&WindowsChoice>,
     ) -> Result<Self, TrialError> {
         let busiest = || busiest(targets, &before.1);
@@ -97,7 +97,7 @@ impl Judged {
             }
             given => return Ok(Self { metric: given.clone(), reason: None, passes: None }),
         }
-        if let Some(reason) = ThreadTotals::of(targets).writes_since(&before.0)? {
+        if let Some(reason) = ThreadWrites::of(targets).writes_since(&before.0)? {
             return Ok(Self { metric: TrialMetric::CpuTimePerWrite, reason: Some(reason), passes: None });
         }
         let mut why = String::from("it writes too seldom to be judged by that");
@@ -157,12 +157,12 @@ fn lever(request: &TrialRequest<'_>, targets: &[TrialTarget]) -> Result<LeverAnd
     }
 }
 
-struct Trial<'a> {
+struct RunningTrial<'a> {
     request: &'a TrialRequest<'a>,
     journal: &'a Journal,
     entry: JournalEntry,
     lever: Box<dyn Lever>,
-    meter: Meter,
+    meter: PhaseMeter,
     targets: Vec<TrialTarget>,
     began: Instant,
     is_on: bool,
@@ -181,7 +181,7 @@ enum PairsEnd {
     TargetsEnded,
 }
 
-impl Drop for Trial<'_> {
+impl Drop for RunningTrial<'_> {
     fn drop(&mut self) {
         if !self.concluded {
             let _ = self.switch(false);
@@ -189,7 +189,7 @@ impl Drop for Trial<'_> {
     }
 }
 
-impl Trial<'_> {
+impl RunningTrial<'_> {
     /// Pairs of phases, the order of each drawn.
     fn pairs(&mut self, more_is_better: bool) -> Result<PairsEnd, TrialError> {
         let mut rng = SplitMix64::new(self.request.seed);
@@ -300,10 +300,10 @@ impl Trial<'_> {
         let whole = |readings: &[Reading; 2]| readings[0].plus(&readings[1]);
         let effect = self.effect(0, whole);
         let beside = (1..self.meter.measures.len()).filter_map(|measure| self.effect(measure, whole)).collect();
-        let verdict = Verdict::of(effect.as_ref(), metric.more_is_better(), self.request.precision);
+        let verdict = TrialVerdict::of(effect.as_ref(), metric.more_is_better(), self.request.precision);
         let halves = [0, 1].map(|half| self.effect(0, |readings| readings[half].clone()));
         let is_done = matches!(outcome, Ok(PairsEnd::Done));
-        let keep = is_done && verdict == Verdict::Helps && self.lever.stays() && !self.request.only_measure;
+        let keep = is_done && verdict == TrialVerdict::Helps && self.lever.stays() && !self.request.only_measure;
         let switched = self.switch(keep);
         let state_at_end = self.lever.state();
         let decision = match (self.all_ended(), keep && switched.is_ok(), state_at_end.applied) {
@@ -327,7 +327,7 @@ impl Trial<'_> {
         let mut notes = choice.as_ref().map(|choice| choice.notes.clone()).unwrap_or_default();
         notes.extend(self.notes(&halves));
         let added_bytes = self.added_bytes();
-        let advice = (verdict == Verdict::Helps).then(|| self.lever.advice());
+        let advice = (verdict == TrialVerdict::Helps).then(|| self.lever.advice());
         Ok(TrialReport {
             number: self.entry.number,
             what: self.entry.what.clone(),

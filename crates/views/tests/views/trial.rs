@@ -4,7 +4,7 @@ use lookaside_report::{html, terminal, Style};
 use lookaside_runtime::bake::Surveyed;
 use lookaside_runtime::trial::{
     AutopilotTotals, Decision, LeverCalls, LeverState, Measure, MeasureEffect, PhaseRow, TrialProcess, TrialReport,
-    Verdict, CONFIDENCE,
+    TrialVerdict, CONFIDENCE,
 };
 use lookaside_stats::Shift;
 use lookaside_views::autopilot::{line, metrics};
@@ -55,7 +55,7 @@ fn trial() -> TrialReport {
         }],
         halves: [Some(effect(-0.07, -0.1, -0.05)), None],
         added_bytes: 38 << 20,
-        verdict: Verdict::Helps,
+        verdict: TrialVerdict::Helps,
         decision: Decision::Kept,
         advice: Some("for every start: start it so".into()),
         state_at_end: LeverState { applied: 64, not_applied: 0 },
@@ -80,16 +80,19 @@ fn the_answer_has_what_was_found_and_done() {
     );
     let taken = |verdict| TrialReport { verdict, decision: Decision::TakenBack, ..trial() };
     assert!(
-        of(taken(Verdict::Hurts)).starts_with("Huge pages hurt: ")
-            && of(taken(Verdict::Hurts)).ends_with("Taken back.")
+        of(taken(TrialVerdict::Hurts)).starts_with("Huge pages hurt: ")
+            && of(taken(TrialVerdict::Hurts)).ends_with("Taken back.")
     );
-    assert!(of(taken(Verdict::NoEffect)).starts_with("Huge pages have no effect: "));
-    assert!(of(taken(Verdict::CantTell)).starts_with("No effect of huge pages is shown: "));
+    assert!(of(taken(TrialVerdict::NoEffect)).starts_with("Huge pages have no effect: "));
+    assert!(of(taken(TrialVerdict::CantTell)).starts_with("No effect of huge pages is shown: "));
     let bake = |verdict| TrialReport { what: "bake".into(), ..taken(verdict) };
-    assert!(of(bake(Verdict::Helps)).starts_with("Baking helps: ") && of(bake(Verdict::Helps)).ends_with("Ended."));
     assert!(
-        of(bake(Verdict::NoEffect)).starts_with("Baking has no effect: ")
-            && !of(bake(Verdict::Helps)).contains("memory")
+        of(bake(TrialVerdict::Helps)).starts_with("Baking helps: ")
+            && of(bake(TrialVerdict::Helps)).ends_with("Ended.")
+    );
+    assert!(
+        of(bake(TrialVerdict::NoEffect)).starts_with("Baking has no effect: ")
+            && !of(bake(TrialVerdict::Helps)).contains("memory")
     );
     let few = TrialReport { effect: None, decision: Decision::Ended, ..trial() };
     assert_eq!(of(few), "Can't tell: there were too few phases, 40 switches in 10 min 0 s. It ended, and all with it.");
