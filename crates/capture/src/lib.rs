@@ -44,8 +44,8 @@ mod symbols;
 mod wire;
 
 pub use backends::{
-    choose, exact_backend, find_progress_mark, mark_of_function, recording_compiler, start, ProgressMark,
-    RecordingCompiler,
+    choose, exact_backend, find_progress_mark, mark_of_function, recording_compiler, sample_bursts, start, BurstPlan,
+    BurstSample, ProgressMark, RecordingCompiler,
 };
 pub use error::CaptureError;
 pub use native_clock::{native_run, NativeRun};

@@ -62,6 +62,14 @@ impl MachineHere {
         Ok(Self::of(machine))
     }
 
+    /// As it was measured before; else the nearest preset. Nothing is measured now.
+    pub fn kept() -> Result<Self, Failure> {
+        match kept_file().and_then(|file| file.exists().then(|| read(&file)).flatten()) {
+            Some(machine) => Ok(Self::of(machine)),
+            None => Self::nearest("lookaside machine probe measures it, once"),
+        }
+    }
+
     /// The preset nearest to the running CPU, since nothing was measured.
     fn nearest(why: &str) -> Result<Self, Failure> {
         let (name, nearness) = nearest();

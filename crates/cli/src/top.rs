@@ -22,6 +22,8 @@ use lookaside_cli::interrupt::Interrupt;
 use lookaside_cli::output::style;
 
 /// How soon an interruption is heeded.
+#[allow(dead_code)]
+mod translation;
 const STEP: Duration = Duration::from_millis(50);
 
 /// Shows them until `q`, Ctrl-C or a signal; or once.
@@ -32,10 +34,12 @@ pub fn run(args: &TopArgs) -> Result<u8, Failure> {
     let first = observer.snapshot()?;
     if args.once || args.output.asked() || !std::io::stdout().is_terminal() {
         let interrupt = Interrupt::install()?;
-        let end = Instant::now() + interval;
-        while Instant::now() < end && !interrupt.asked() {
-            std::thread::sleep(STEP);
-        }
+        std::thread::sleep(Duration::from_millis(300));
+        let busy = observer.snapshot()?;
+        let mut sampler = translation::TranslationSampler::new(lookaside_cli::here::MachineHere::kept()?.machine);
+        let refused = sampler.sample(&busy.processes, interval, &|| interrupt.asked());
+        if let Some(r) = refused { eprintln!("{r}"); }
+        for (pid, s) in sampler.estimates()? { eprintln!("{pid} {} {s:?}", lookaside_host::Process::of(pid).comm().unwrap_or_default()); }
         let mut seen = observer.snapshot()?;
         let document = view(&seen.processes, &seen.since(&first));
         let row = |process: Surveyed| TopRow { baked: seen.baked.remove(&process.pid), process };

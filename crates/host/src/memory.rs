@@ -38,11 +38,28 @@ pub fn fragmented_free_bytes() -> u64 {
 
 /// Of lines as `Node 0, zone Normal 12 3 …`: how many free blocks there are of 1, 2, 4, … pages.
 fn fragments(text: &str, page_bytes: u64) -> u64 {
+    let small = free_blocks(text, page_bytes).filter(|(_, bytes)| *bytes < 2 << 20);
+    small.fold(0, |sum, (count, bytes)| sum.saturating_add(count.saturating_mul(bytes)))
+}
+
+/// Number and bytes of the free blocks of each size, in each zone.
+fn free_blocks(text: &str, page_bytes: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
     let zones = text.lines().filter_map(|line| line.split_once("zone").map(|(_, zone)| zone));
-    let blocks = zones
-        .flat_map(|zone| zone.split_whitespace().skip(1).zip((0..).map_while(|order| page_bytes.checked_shl(order))));
-    let small = blocks.filter(|(_, bytes)| *bytes < 2 << 20);
-    small.fold(0, |sum, (count, bytes)| sum.saturating_add(count.parse::<u64>().unwrap_or(0).saturating_mul(bytes)))
+    let blocks = zones.flat_map(move |zone| {
+        zone.split_whitespace().skip(1).zip((0..).map_while(move |order| page_bytes.checked_shl(order)))
+    });
+    blocks.map(|(count, bytes)| (count.parse::<u64>().unwrap_or(0), bytes))
+}
+
+/// Free blocks of 2 MiB and more, counted in pieces of 2 MiB: huge pages to be had without moving anything. `None` where
+/// the system does not say.
+pub fn free_huge_blocks() -> Option<u64> {
+    let text = read("/proc/buddyinfo").ok()?;
+    Some(huge_blocks(&text, rustix::param::page_size() as u64))
+}
+
+fn huge_blocks(text: &str, page_bytes: u64) -> u64 {
+    free_blocks(text, page_bytes).map(|(count, bytes)| count.saturating_mul(bytes >> 21)).sum()
 }
 
 /// What the tightest of a process's groups (`/proc/self/cgroup`) leaves, version 1 or 2. In a container the path may be

@@ -237,6 +237,14 @@ pub fn redirect(event: &File, leader: &File) -> io::Result<()> {
     control(event, IOC_SET_OUTPUT, leader.as_raw_fd())
 }
 
+/// Lets an event that was opened with [`DISABLED`] count, or stops it, with those that its threads' children inherited.
+///
+/// # Errors
+/// The system's own.
+pub fn switch(event: &File, on: bool) -> io::Result<()> {
+    control(event, if on { IOC_ENABLE } else { IOC_DISABLE }, 0)
+}
+
 fn control(event: &File, request: u32, argument: i32) -> io::Result<()> {
     // The type of requests is the C library's: `unsigned long` in glibc, `int` in musl.
     // SAFETY: an open perf event; the call takes a number or a descriptor and no memory.

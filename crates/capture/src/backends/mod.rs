@@ -16,6 +16,7 @@ use crate::program::{inspect_program, ProgramIsa};
 use crate::recording::Recording;
 use crate::request::{RecordRequest, RecordTarget, RecorderBackend};
 
+pub use sample::{sample_bursts, BurstPlan, BurstSample};
 pub use compiled::{recording_compiler, RecordingCompiler};
 pub(crate) use qemu::plain_qemu_command;
 pub use sample::{find_progress_mark, mark_of_function, ProgressMark};

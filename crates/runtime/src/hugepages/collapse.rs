@@ -314,7 +314,7 @@ fn check_built_in() -> Result<(), HugePageError> {
 }
 
 /// Huge pages are off for the process, whoever asks.
-fn switched_off(pid: u32) -> bool {
+pub(super) fn switched_off(pid: u32) -> bool {
     status(pid, "THP_enabled").is_some_and(|word| word == "0")
 }
 

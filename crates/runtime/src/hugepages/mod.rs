@@ -18,6 +18,7 @@ mod promote;
 mod referenced;
 pub mod remote_collapse;
 mod sampler;
+mod small_memory;
 mod watch;
 mod windows;
 
@@ -41,6 +42,7 @@ pub use promote::{promote, PromotionReport, PromotionRequest, WindowRow};
 pub use referenced::{ReferencedBytes, INTERVAL};
 pub(crate) use sampler::{see, MemoryObservation};
 pub use sampler::{AddressSampler, ObservedBy};
+pub use small_memory::{HugePageRules, MemoryPart, SmallMemory, SmallReason};
 pub use watch::{when_set_up, HugePageSettings, HugePageWatch, PromotionSummary};
 pub use windows::{window_of, windows, FitWindow, MappedArea, PageRange, PageState, Unfit, WINDOW_BYTES, WINDOW_PAGES};
 

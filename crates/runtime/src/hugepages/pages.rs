@@ -84,7 +84,7 @@ fn refused(pid: u32, error: &HostError) -> HugePageError {
     })
 }
 
-fn area(vma: &Vma) -> MappedArea {
+pub(super) fn area(vma: &Vma) -> MappedArea {
     MappedArea {
         start: vma.start,
         end: vma.end,

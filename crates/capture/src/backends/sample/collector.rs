@@ -109,6 +109,21 @@ impl Collector {
         self.send();
     }
 
+    /// Reads the memory map of one more process that is attached to.
+    pub fn attach(&mut self, process: u32) {
+        self.list(process, 0);
+    }
+
+    /// Samples for so long, and sends what was seen; `false` when nobody listens.
+    pub fn burst(&mut self, time: Duration) -> bool {
+        self.events.switch(true);
+        std::thread::sleep(time);
+        self.events.switch(false);
+        self.gather();
+        self.reread(now_ns());
+        self.settle(u64::MAX)
+    }
+
     /// An attached process is let go at once; a child is waited for.
     fn may_stop(&self) -> bool {
         match self.sampled {

@@ -60,6 +60,25 @@ impl Events {
         }
     }
 
+    /// Opens the event, off, for these threads and what they start. Those that have ended are left out.
+    pub fn switched_off(threads: &[u32], period_ns: u64) -> io::Result<Events> {
+        let mut events = Events::none();
+        for &thread in threads {
+            match events.add_thread(thread, period_ns, Begin::WhenAsked) {
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                result => result?,
+            }
+        }
+        events.opened()
+    }
+
+    /// Turns all of them on or off. One whose thread has ended stays off.
+    pub fn switch(&self, on: bool) {
+        for event in self.rings.iter().map(|(_, event, _)| event).chain(&self.others) {
+            let _ = lookaside_host::perf::switch(event, on);
+        }
+    }
+
     /// Hands over all records that have arrived, with their times; not in order.
     pub fn drain(&mut self, mut take: impl FnMut(u64, PerfRecord)) {
         for (_, _, ring) in &mut self.rings {
@@ -127,7 +146,7 @@ impl Events {
 }
 
 /// The threads of a process.
-fn threads_of(process: u32) -> io::Result<Vec<u32>> {
+pub fn threads_of(process: u32) -> io::Result<Vec<u32>> {
     Process::of(process).threads().map_err(|error| match error.problem {
         _ if error.is_missing() => io::Error::from_raw_os_error(libc::ESRCH),
         FileProblem::Io(error) => error,
@@ -136,7 +155,7 @@ fn threads_of(process: u32) -> io::Result<Vec<u32>> {
 }
 
 /// CPUs that are online; where the system does not tell, as many as it says it has.
-fn online_cpus() -> Vec<u32> {
+pub fn online_cpus() -> Vec<u32> {
     let online = CpuTopology::here().online();
     let online = online.unwrap_or_else(|| (0..std::thread::available_parallelism().map_or(1, |n| n.get())).collect());
     online.into_iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect()

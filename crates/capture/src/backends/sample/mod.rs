@@ -5,6 +5,7 @@
 //! registers gives the address. See `docs/explanation/sampling.md`.
 
 mod access_resolver;
+mod bursts;
 mod child_state;
 mod collector;
 mod control;
@@ -28,6 +29,7 @@ use crate::error::CaptureError;
 use crate::program::{inspect_program, ProgramIsa};
 use crate::recording::Recording;
 use crate::request::{RecordRequest, RecordTarget, RecorderBackend};
+pub use bursts::{sample_bursts, BurstPlan, BurstSample};
 pub(super) use child_state::{child_state, ChildState};
 pub(super) use collector::CollectorState;
 use collector::{Collector, SampledProcess};

@@ -36,6 +36,8 @@ pub enum Begin {
     Now,
     /// When the process calls exec.
     OnExec,
+    /// When it is asked to ([`lookaside_host::perf::switch`]).
+    WhenAsked,
 }
 
 /// Opens the clock event on thread `tid` and what it starts, as far as they run on `cpu`: one
@@ -57,8 +59,10 @@ fn attributes(period_ns: u64, watermark_bytes: u32, begin: Begin) -> PerfEventAt
         | FLAG_MMAP2
         | FLAG_COMM_EXEC
         | FLAG_USE_CLOCKID;
-    if begin == Begin::OnExec {
-        flags |= DISABLED | FLAG_ENABLE_ON_EXEC;
+    match begin {
+        Begin::Now => {}
+        Begin::OnExec => flags |= DISABLED | FLAG_ENABLE_ON_EXEC,
+        Begin::WhenAsked => flags |= DISABLED,
     }
     let mut attr = PerfEventAttr::new(PERF_TYPE_SOFTWARE, COUNT_SW_CPU_CLOCK);
     attr.sample_period = period_ns;
