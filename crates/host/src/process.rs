@@ -126,6 +126,16 @@ impl Process {
         Ok(words)
     }
 
+    /// The control group that it is in, by its path below the mount: of version 2, else that of the controller of memory.
+    ///
+    /// # Errors
+    /// There is no such process, or the kernel has no control groups.
+    pub fn control_group(&self) -> Result<String, HostError> {
+        let text = self.text("cgroup")?;
+        let path = control_group(&text).map(str::to_string);
+        path.ok_or_else(|| HostError::text(self.path("cgroup"), "group", &text))
+    }
+
     /// The file of the program that it runs.
     ///
     /// # Errors
@@ -253,9 +263,30 @@ impl Process {
     }
 }
 
+/// Of lines as `0::/user.slice` (version 2) and `4:memory:/user.slice`.
+fn control_group(text: &str) -> Option<&str> {
+    let lines = || text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+    let path_of = |wanted: &str| {
+        let is_wanted = |names: &str| names.split(',').any(|name| name == wanted);
+        lines().find_map(|(names, path)| is_wanted(names).then_some(path))
+    };
+    // A system that has both versions keeps everybody at the top of the second one.
+    let unified = path_of("");
+    unified.filter(|path| *path != "/").or_else(|| path_of("memory")).or(unified)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_group_is_that_of_version_2_else_that_of_memory() {
+        assert_eq!(control_group("0::/a.slice/b: c\n"), Some("/a.slice/b: c"));
+        assert_eq!(control_group("5:cpu:/x\n4:pids,memory:/m\n0::/\n"), Some("/m"));
+        assert_eq!(control_group("0::/\n"), Some("/"));
+        assert_eq!((control_group("5:cpu:/x\n"), control_group("")), (None, None));
+        assert!(Process::own().control_group().map_or(true, |group| group.starts_with('/')));
+    }
 
     #[test]
     fn this_process_is_read() {

@@ -91,6 +91,32 @@ pub struct TranslationShare {
     pub translation_share_of_jump: f64,
 }
 
+impl TranslationShare {
+    /// Of several processes together: each counts by the CPUs that it uses, beside which some use CPUs that nothing is
+    /// known of. Their errors have nothing to do with each other. `None`: nothing is known of any.
+    pub fn of_several(shares: &[(f64, Self)]) -> Option<Self> {
+        let cpus: f64 = shares.iter().map(|(cpus, _)| cpus).sum();
+        let mean = |of: &dyn Fn(&Self) -> f64| shares.iter().map(|(at, share)| at * of(share)).sum::<f64>() / cpus;
+        let off = |of: &dyn Fn(&Self) -> f64| {
+            shares.iter().map(|(at, share)| (at * of(share)).powi(2)).sum::<f64>().sqrt() / cpus
+        };
+        if cpus <= 0.0 {
+            return None;
+        }
+        let share = mean(&|one| one.share);
+        Some(Self {
+            share,
+            low: (share - off(&|one| one.share - one.low)).max(0.0),
+            high: (share + off(&|one| one.high - one.share)).min(1.0),
+            samples: shares.iter().map(|(_, one)| one.samples).sum(),
+            resolved: shares.iter().map(|(_, one)| one.resolved).sum(),
+            jumping_share: mean(&|one| one.jumping_share),
+            pages: shares.iter().map(|(_, one)| one.pages).sum(),
+            translation_share_of_jump: mean(&|one| one.translation_share_of_jump),
+        })
+    }
+}
+
 /// Estimates it from bursts of samples: each list in the order in which the samples of a thread were taken. `None`: too
 /// few of them.
 ///

@@ -25,6 +25,7 @@ pub mod lock;
 pub mod machine;
 mod native_location;
 pub mod openmetrics;
+pub mod openmetrics_top;
 pub mod probe;
 pub mod simulate;
 pub mod top;
