@@ -29,6 +29,8 @@ pub enum RecordTarget {
     Command(Vec<OsString>),
     /// A process that runs already (intervals and sampling only).
     Pid(u32),
+    /// Several processes that run already (sampling only).
+    Pids(Vec<u32>),
 }
 
 /// How long an interval is.

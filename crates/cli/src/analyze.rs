@@ -1,7 +1,9 @@
 //! `lookaside analyze`: record or read, model, name, report.
 
 use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lookaside_capture::{inspect_program, ChildEnd, ProgramControl, ProgramIsa, RecordRequest, RecordTarget};
 use lookaside_engine::{curve, Filter, Outcome, Setup};
@@ -67,7 +69,14 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
     let mut input = open(args, &setup)?;
     second.let_go().map_err(|e| Failure::bad(format_args!("standard input: {e}")))?;
     if let Some(control) = &input.control {
-        interrupt.watch(Arc::clone(control), args.pid.is_none());
+        interrupt.watch(Arc::clone(control), !args.command.is_empty());
+        if let Some(seconds) = args.seconds {
+            let control = Arc::clone(control);
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_secs(seconds));
+                control.stop();
+            });
+        }
     }
     let names = SymbolNames::new();
     let info = input.source.info().clone();
@@ -109,7 +118,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         left_out: Vec::new(),
     };
     let mosaic = args.measure.is_some_and(|measure| measure.mosaic);
-    let is_command = args.trace.is_none() && args.pid.is_none();
+    let is_command = !args.command.is_empty();
     let (broke_off, visits) = if info.sample_period_ns > 0 {
         held = HeldFrames::none(); // there is no replay
         if mosaic {
@@ -149,7 +158,7 @@ pub fn run(args: &AnalyzeArgs) -> Result<u8, Failure> {
         }
         _ if args.once => NativeTiming::without("the program ran under the recorder only (--once)"),
         // A process that runs already can't be recorded exactly.
-        None if args.pid.is_some() => NativeTiming::without("samples show time, not TLB misses"),
+        None if args.command.is_empty() => NativeTiming::without("samples show time, not TLB misses"),
         None => NativeTiming::without("samples show time, not TLB misses; --exact counts them"),
         // Some systems would run it all the same, in an emulator: that is no time of its own.
         Some(_) if inspect_program(&args.command)?.isa != ProgramIsa::Native => {
@@ -205,9 +214,10 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         let command = vec![path.display().to_string()];
         return Ok(AnalyzeInput { source, control: None, command, notes });
     }
-    let target = match args.pid {
-        Some(pid) => RecordTarget::Pid(pid),
-        None => RecordTarget::Command(args.command.clone()),
+    let target = match (args.pid, &args.cgroup) {
+        (Some(pid), _) => RecordTarget::Pid(pid),
+        (None, Some(group)) => RecordTarget::Pids(members(group, args)?),
+        (None, None) => RecordTarget::Command(args.command.clone()),
     };
     let (intervals, backend) = args.intervals.intervals(args.backend.map(Into::into))?;
     let backend = backend::choose(&target, backend, args.exact, args.yes)?;
@@ -229,6 +239,9 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
     let command = match &request.target {
         RecordTarget::Command(words) => words.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
         RecordTarget::Pid(pid) => vec![format!("process {pid}")],
+        RecordTarget::Pids(_) => {
+            vec![format!("control group {}", args.cgroup.as_deref().unwrap_or(Path::new("")).display())]
+        }
     };
     let (recording, why) = backend::start(request)?;
     Ok(AnalyzeInput {
@@ -237,6 +250,23 @@ fn open(args: &AnalyzeArgs, setup: &Setup) -> Result<AnalyzeInput, Failure> {
         command,
         notes: why.into_iter().chain(recording.notes).collect(),
     })
+}
+
+/// The processes of a control group.
+fn members(group: &Path, args: &AnalyzeArgs) -> Result<Vec<u32>, Failure> {
+    if let Some(name) = args.intervals.named() {
+        return Err(Failure::bad(format_args!("{name}: intervals are of one process; name it with --pid")));
+    }
+    let bad = |why: &dyn std::fmt::Display| {
+        Failure::bad(format_args!("--cgroup: {why}; lookaside top --once --cgroups lists those with processes"))
+    };
+    let folder = lookaside_host::control_group_folder(group).map_err(|e| bad(&e))?;
+    let mut pids = lookaside_host::control_group_processes(&folder).map_err(|e| bad(&e))?;
+    pids.retain(|pid| *pid != std::process::id());
+    match pids.is_empty() {
+        true => Err(bad(&format_args!("{}: there is no process in it", folder.display()))),
+        false => Ok(pids),
+    }
 }
 
 /// What the program reads when it runs for the second time.

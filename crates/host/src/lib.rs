@@ -56,10 +56,12 @@ pub use frames::{FrameScatter, BLOCK_FRAMES, REGION_FRAMES};
 pub use held_file::{mount_id, HeldFile};
 #[cfg(target_os = "linux")]
 pub use mapping::Mapping;
-pub use memory::{available_bytes, fragmented_free_bytes, free_huge_blocks, meminfo_bytes, HugePagePool, TransparentHugePages};
+pub use memory::{
+    available_bytes, fragmented_free_bytes, free_huge_blocks, meminfo_bytes, HugePagePool, TransparentHugePages,
+};
 pub use process::Process;
 pub use process_stat::{ProcessStat, ProcessStatus};
-pub use processes::{all_processes, control_group_processes};
+pub use processes::{all_processes, control_group_folder, control_group_processes};
 #[cfg(target_os = "linux")]
 pub use referenced_bits::ReferencedBits;
 pub use system::{

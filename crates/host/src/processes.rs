@@ -1,6 +1,6 @@
 //! Which processes there are.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use crate::error::read;
 use crate::HostError;
@@ -12,6 +12,31 @@ use crate::HostError;
 pub fn all_processes() -> Result<Vec<u32>, HostError> {
     let entries = std::fs::read_dir("/proc").map_err(|e| HostError::io("/proc", e))?;
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// Where control groups of version 2, of both, and the controller of memory of version 1 are mounted.
+const MOUNTS: [&str; 3] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"];
+
+/// The folder of a control group by its path below the mount, as `/proc/PID/cgroup` has it, or by the folder itself.
+///
+/// # Errors
+/// There is none.
+pub fn control_group_folder(name: &Path) -> Result<PathBuf, HostError> {
+    let is_group = |folder: &Path| folder.join("cgroup.procs").is_file();
+    if MOUNTS.iter().any(|mount| name.starts_with(mount)) && is_group(name) {
+        return Ok(name.into());
+    }
+    let mut below = PathBuf::new();
+    for part in name.components() {
+        match part {
+            Component::Normal(part) => below.push(part),
+            Component::RootDir | Component::CurDir => {}
+            _ => return Err(HostError::text(name, "path of a control group", &name.display().to_string())),
+        }
+    }
+    let found = MOUNTS.iter().map(|mount| Path::new(mount).join(&below)).find(|folder| is_group(folder));
+    let none = || HostError::io(name, std::io::Error::new(std::io::ErrorKind::NotFound, "no such control group"));
+    found.ok_or_else(none)
 }
 
 /// Numbers of the processes of a control group and of those below it (Documentation/admin-guide/cgroup-v2.rst), by the

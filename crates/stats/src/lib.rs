@@ -1,6 +1,7 @@
 //! Statistics that every crate shares: one definition of a [`median`] and its [`quantile`]s, one bootstrap for the
 //! interval of a [`ratio`] or another [`figure`] of medians, one rank test's interval for a [`paired_shift`], one
-//! jackknife for a [`ratio_of_sums`] over windows of a run, and one seeded generator, [`SplitMix64`].
+//! jackknife for a [`ratio_of_sums`] over windows of a run, one estimate of how many kinds there are ([`Richness`]), and
+//! one seeded generator, [`SplitMix64`].
 //!
 //! Same numbers, same seed, same result, on every machine.
 //!
@@ -22,11 +23,13 @@
 mod bootstrap;
 mod jackknife;
 mod quantile;
+mod richness;
 mod signed_rank;
 mod splitmix;
 
 pub use bootstrap::{figure, ratio, Figure, Ratio, LEAST_ROUNDS, RESAMPLES};
 pub use jackknife::ratio_of_sums;
 pub use quantile::{median, quantile, quantile_sample, quantiles, Number};
+pub use richness::Richness;
 pub use signed_rank::{paired_shift, Shift};
 pub use splitmix::{finalise, SplitMix64};

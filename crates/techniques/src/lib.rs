@@ -36,7 +36,6 @@ pub mod lock;
 mod mosaic_gain;
 pub mod names;
 pub mod plan;
-mod page_pool;
 mod predicted_gain;
 pub mod profile;
 mod recent_pages;

@@ -2,17 +2,15 @@
 //!
 //! Clock samples are of time, not of accesses: a sample says "it waits here". Of the time that it waits at jumps into
 //! memory in small pages, the model says which part is the walk: it runs accesses to as many pages as the samples tell
-//! of ([`crate::page_pool`]), at random, on the machine. Time at accesses that stay near each other for a while costs next
+//! of ([`Richness`]), at random, on the machine. Time at accesses that stay near each other for a while costs next
 //! to no walk. `docs/explanation/sampling.md` works one case out by hand.
 
 use std::collections::BTreeMap;
 
 use lookaside_engine::{Detail, Engine, Setup, SetupError};
-use lookaside_stats::{quantile, SplitMix64};
+use lookaside_stats::{quantile, Richness, SplitMix64};
 use lookaside_trace::{Block, Kind};
 use serde::{Deserialize, Serialize};
-
-use crate::page_pool::PagePool;
 
 /// Samples below which nothing is said: a share of 10 % would have an interval of 10 points and more.
 pub const LEAST_SAMPLES: usize = 100;
@@ -133,13 +131,13 @@ pub fn translation_share(
     }
     let resolved = bursts.iter().flatten().filter(|sample| sample.addr != 0).count();
     let seen = SmallSamples::of(bursts, memory);
-    let pool = PagePool::of(&seen.bursts_of_pages(), seen.resident_pages(memory));
-    let jumping_share = seen.rare_weight(&pool) / samples as f64 * (1.0 - seen.local_share());
-    let model = |pages: u64| model_share(&seen, memory, pages, setup);
-    let at = model(pool.pages)?;
-    let (mut low, mut high) = (model(pool.least_pages)?, model(pool.most_pages)?);
-    (low, high) = (low.min(at), high.max(at));
-    let [least, most] = interval(bursts, memory);
+    let counts = seen.bursts_of_pages();
+    let pages = Richness::of(counts.values().copied(), seen.resident_pages(memory) as f64);
+    let jumping_share = seen.rare_weight(&counts) / samples as f64 * (1.0 - seen.local_share());
+    let model = |pages: f64| model_share(&seen, memory, pages.round() as u64, setup);
+    let at = model(pages.kinds)?;
+    let (low, high) = (model(pages.least)?.min(at), model(pages.most)?.max(at));
+    let [least, most] = seen.interval(bursts, &counts);
     Ok(Some(TranslationShare {
         share: jumping_share * at,
         low: least * low,
@@ -147,36 +145,9 @@ pub fn translation_share(
         samples: samples as u64,
         resolved: resolved as u64,
         jumping_share,
-        pages: pool.pages,
+        pages: pages.kinds.round() as u64,
         translation_share_of_jump: at,
     }))
-}
-
-/// The interval of the share of jumping samples, by drawing whole bursts.
-fn interval(bursts: &[Vec<WaitingSample>], memory: &[MemoryRange]) -> [f64; 2] {
-    if bursts.len() < LEAST_BURSTS {
-        return [0.0, 1.0];
-    }
-    // What each burst adds, once.
-    let all = SmallSamples::of(bursts, memory);
-    let pool = PagePool::of(&all.bursts_of_pages(), all.resident_pages(memory));
-    let chance = all.near_by_chance();
-    let parts: Vec<[f64; 4]> = bursts.iter().zip(&all.bursts).map(|(burst, small)| {
-        let [near, tested] = near(small, small);
-        [burst.len() as f64, rare_weight(small, &pool), near, tested]
-    }).collect();
-    let mut rng = SplitMix64::new(SEED);
-    let drawn = (0..RESAMPLES).filter_map(|_| {
-        let mut sums = [0.0; 4];
-        for _ in 0..parts.len() {
-            let part = parts[(rng.unit() * parts.len() as f64) as usize % parts.len()];
-            sums.iter_mut().zip(part).for_each(|(sum, of)| *sum += of);
-        }
-        let [samples, rare, near, tested] = sums;
-        (samples > 0.0).then(|| rare / samples * (1.0 - beyond_chance(near, tested, chance)))
-    });
-    let drawn: Vec<f64> = drawn.collect();
-    [0.025, 0.975].map(|share| quantile(drawn.iter().copied(), share).unwrap_or(1.0))
 }
 
 /// A sample in small pages, or in a range that has some.
@@ -194,6 +165,9 @@ impl SmallSample {
         self.addr >> PAGE_SHIFT
     }
 }
+
+/// Of each page, in how many bursts it was seen.
+type PageCounts = BTreeMap<u64, u64>;
 
 /// The samples in small pages, by burst.
 struct SmallSamples {
@@ -213,8 +187,8 @@ impl SmallSamples {
     }
 
     /// Of each page, in how many bursts it was seen: what is seen again within a burst may be one visit.
-    fn bursts_of_pages(&self) -> BTreeMap<u64, u64> {
-        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+    fn bursts_of_pages(&self) -> PageCounts {
+        let mut counts = PageCounts::new();
         for burst in &self.bursts {
             let mut pages: Vec<u64> = burst.iter().map(SmallSample::page).collect();
             pages.sort_unstable();
@@ -226,7 +200,12 @@ impl SmallSamples {
 
     /// Small pages of the ranges that were seen.
     fn resident_pages(&self, memory: &[MemoryRange]) -> u64 {
-        self.shares_of_ranges(memory.len()).iter().zip(memory).filter(|(share, _)| **share > 0.0).map(|(_, range)| range.small_pages()).sum()
+        self.shares_of_ranges(memory.len())
+            .iter()
+            .zip(memory)
+            .filter(|(share, _)| **share > 0.0)
+            .map(|(_, range)| range.small_pages())
+            .sum()
     }
 
     fn shares_of_ranges(&self, ranges: usize) -> Vec<f64> {
@@ -238,8 +217,33 @@ impl SmallSamples {
     }
 
     /// Samples at pages that are seen now and then.
-    fn rare_weight(&self, pool: &PagePool) -> f64 {
-        self.bursts.iter().map(|burst| rare_weight(burst, pool)).sum()
+    fn rare_weight(&self, counts: &PageCounts) -> f64 {
+        self.bursts.iter().fold(0.0, |sum, burst| sum + rare_weight(burst, counts))
+    }
+
+    /// The interval of the share of jumping samples, by drawing whole bursts.
+    fn interval(&self, bursts: &[Vec<WaitingSample>], counts: &PageCounts) -> [f64; 2] {
+        if bursts.len() < LEAST_BURSTS {
+            return [0.0, 1.0];
+        }
+        let chance = self.near_by_chance();
+        let part = |(burst, small): (&Vec<WaitingSample>, &Vec<SmallSample>)| {
+            let [near, tested] = near(small, small);
+            [burst.len() as f64, rare_weight(small, counts), near, tested]
+        };
+        let parts: Vec<[f64; 4]> = bursts.iter().zip(&self.bursts).map(part).collect();
+        let mut rng = SplitMix64::new(SEED);
+        let drawn = (0..RESAMPLES).filter_map(|_| {
+            let mut sums = [0.0; 4];
+            for _ in 0..parts.len() {
+                let part = parts[rng.index(parts.len())];
+                sums.iter_mut().zip(part).for_each(|(sum, of)| *sum += of);
+            }
+            let [samples, rare, near, tested] = sums;
+            (samples > 0.0).then(|| rare / samples * (1.0 - beyond_chance(near, tested, chance)))
+        });
+        let drawn: Vec<f64> = drawn.collect();
+        [0.025, 0.975].map(|share| quantile(drawn.iter().copied(), share).unwrap_or(1.0))
     }
 
     /// Of the samples, the share that stays near others for a while: beyond what chance brings about.
@@ -261,7 +265,7 @@ impl SmallSamples {
         for (at, burst) in full.iter().enumerate() {
             // Bursts are all alike in that: a few say what all would.
             for _ in 0..4 {
-                let other = (rng.unit() * full.len() as f64) as usize % full.len();
+                let other = rng.index(full.len());
                 if other != at {
                     let [near, tested] = near(burst, full[other]);
                     all_near += near;
@@ -276,8 +280,9 @@ impl SmallSamples {
     }
 }
 
-fn rare_weight(burst: &[SmallSample], pool: &PagePool) -> f64 {
-    burst.iter().filter(|sample| pool.has(sample.page())).map(|sample| sample.weight).sum()
+fn rare_weight(burst: &[SmallSample], counts: &PageCounts) -> f64 {
+    let is_rare = |sample: &&SmallSample| counts.get(&sample.page()).is_some_and(|count| Richness::is_rare(*count));
+    burst.iter().filter(is_rare).fold(0.0, |sum, sample| sum + sample.weight)
 }
 
 /// Of the samples of a burst that have others of their thread before them: how many are near one of those, and how many
@@ -319,7 +324,10 @@ fn model_share(seen: &SmallSamples, memory: &[MemoryRange], pages: u64, setup: &
     setup.detail = Detail::Totals;
     let mut engine = Engine::new(setup)?;
     let mut until = 0.0;
-    let areas: Vec<(f64, u64, u64, u64)> = seen.shares_of_ranges(memory.len()).into_iter().zip(memory)
+    let areas: Vec<(f64, u64, u64, u64)> = seen
+        .shares_of_ranges(memory.len())
+        .into_iter()
+        .zip(memory)
         .filter(|(share, _)| *share > 0.0)
         .map(|(share, range)| {
             until += share;
@@ -329,15 +337,14 @@ fn model_share(seen: &SmallSamples, memory: &[MemoryRange], pages: u64, setup: &
         })
         .collect();
     let mut rng = SplitMix64::new(SEED);
-    let mut draw = |below: u64| (rng.unit() * below as f64) as u64;
     let mut part = |engine: &mut Engine| {
         let mut block = Block { process: 1, thread: 1, ..Block::default() };
         for _ in 0..ACCESSES / 2 {
-            let at = draw(1 << 30) as f64 / f64::from(1 << 30);
+            let at = rng.unit();
             let area = areas.partition_point(|area| area.0 <= at).min(areas.len().saturating_sub(1));
             let Some(&(_, first, pages, step)) = areas.get(area) else { break };
-            let page = first + draw(pages) * step;
-            block.push(Kind::Load, page << PAGE_SHIFT | draw(LINES) << LINE_SHIFT);
+            let page = first + rng.below(pages) * step;
+            block.push(Kind::Load, page << PAGE_SHIFT | rng.below(LINES) << LINE_SHIFT);
         }
         engine.run(&block);
         let outcome = engine.outcome();

@@ -16,11 +16,11 @@ use crate::program::{inspect_program, ProgramIsa};
 use crate::recording::Recording;
 use crate::request::{RecordRequest, RecordTarget, RecorderBackend};
 
-pub use sample::{sample_bursts, BurstPlan, BurstSample};
 pub use compiled::{recording_compiler, RecordingCompiler};
 pub(crate) use qemu::plain_qemu_command;
 pub use sample::{find_progress_mark, mark_of_function, ProgressMark};
 pub(crate) use sample::{prepare as prepare_child, read_memory, start_with as start_sampling, ChildSetup};
+pub use sample::{sample_bursts, BurstPlan, BurstSample};
 
 /// Starts a recording. Without [`RecordRequest::backend`]: the program itself if it was built to, else Valgrind for a
 /// program of this machine, QEMU for one of another, the sampler where they aren't installed or can't; the notes say which
@@ -90,6 +90,7 @@ pub fn choose(request: &RecordRequest) -> Result<(RecorderBackend, Option<String
     }
     let sampled = |why: String| Ok((RecorderBackend::Sample, Some(format!("sampled: {why}"))));
     let command = match &request.target {
+        RecordTarget::Pids(_) => return sampled("processes that are already running can't be recorded whole".into()),
         RecordTarget::Pid(_) => {
             return sampled(
                 "a process that is already running can't be recorded whole; --every 1s records intervals of it".into(),

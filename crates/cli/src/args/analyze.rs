@@ -89,7 +89,14 @@ pub struct AnalyzeArgs {
     /// Record a running process until it exits or you press Ctrl-C: samples, or intervals where they are asked for
     #[arg(long, value_name = "PID", conflicts_with_all = ["command", "exact"])]
     pub pid: Option<u32>,
+    /// Sample the processes of a control group: its path as top --cgroups shows it, or its folder
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "exact", "pid", "trace", "backend", "measure"])]
+    pub cgroup: Option<PathBuf>,
+    /// Stop after so many seconds (with --pid and --cgroup)
+    #[arg(long, value_name = "N", conflicts_with_all = ["command", "trace", "stop"],
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: Option<u64>,
     /// The program and its arguments
-    #[arg(trailing_var_arg = true, value_name = "CMD", required_unless_present_any = ["trace", "pid"])]
+    #[arg(trailing_var_arg = true, value_name = "CMD", required_unless_present_any = ["trace", "pid", "cgroup"])]
     pub command: Vec<OsString>,
 }

@@ -170,13 +170,8 @@ mod tests {
             started_ticks: 0,
         };
         let mut terminal = Terminal::new(TestBackend::new(140, 3)).expect("a terminal in memory");
-        let row = |process| TopRow {
-            process,
-            control_group: None,
-            translation: None,
-            small_pages: Vec::new(),
-            baked: None,
-        };
+        let row =
+            |process| TopRow { process, control_group: None, translation: None, small_pages: Vec::new(), baked: None };
         let processes: Vec<TopRow> = (1..9).map(process).map(row).collect();
         let mut state = TableState::default().with_offset(4);
         terminal.draw(|frame| draw(frame, &mut state, &processes, &BTreeMap::new())).expect("drawn");

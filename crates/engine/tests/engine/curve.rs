@@ -269,5 +269,23 @@ fn nothing_gives_an_empty_curve() {
     assert_eq!((curve.accesses, curve.cold_misses, curve.fully_associative.len()), (0, 0, 0));
     let estimate = estimate_from_samples([0, 0]);
     assert_eq!((estimate.accesses, estimate.fully_associative.len()), (0, 0));
-    assert_eq!(estimate_from_samples([5]).fully_associative, [(1, 0)]);
+    // One page, always: less than one of five samples would miss anywhere.
+    assert_eq!(estimate_from_samples([5]).fully_associative, []);
+}
+
+/// 1,000 samples of 65,536 pages, at random: nearly each is of a page of its own.
+#[test]
+fn samples_say_nothing_below_one_in_their_number() {
+    let mut rng = SplitMix64::new(5);
+    let mut weights = vec![0; 65_536];
+    (0..1000).for_each(|_| weights[(rng.next_u64() % 65_536) as usize] += 1);
+    let estimate = estimate_from_samples(weights.iter().copied());
+    assert!(estimate.fully_associative.iter().all(|(_, misses)| *misses >= 1));
+    // A TLB of as many entries as pages were sampled still misses nearly always: it is not the end of the curve.
+    let seen = weights.iter().filter(|weight| **weight > 0).count() as u64;
+    let at = estimate.fully_associative.iter().rfind(|(entries, _)| *entries <= seen).expect("listed");
+    assert!(at.1 > 900, "{at:?}");
+    let hot = estimate_from_samples((0..2000).map(|_| 100));
+    assert_eq!(hot.fully_associative.iter().rfind(|(entries, _)| *entries < 1000).expect("listed").1 / 10_000, 10);
+    assert!(hot.fully_associative.iter().all(|(entries, _)| *entries < 2000));
 }

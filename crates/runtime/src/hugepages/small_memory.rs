@@ -330,7 +330,10 @@ mod tests {
         let full = HugePageRules { free_blocks: Some(0), ..rules("always") };
         assert_eq!(is(&full), [edges, (SmallReason::Fragmented, 3)]);
         // Without a look at the pages: 2 MiB outside of whole windows at most.
-        assert_eq!(small(&vmas, None, &rules("always"), false), [(SmallReason::Alignment, 2), (SmallReason::NotYet, 2)]);
+        assert_eq!(
+            small(&vmas, None, &rules("always"), false),
+            [(SmallReason::Alignment, 2), (SmallReason::NotYet, 2)]
+        );
     }
 
     #[test]

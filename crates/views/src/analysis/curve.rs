@@ -10,7 +10,7 @@ pub fn section(analysis: &Analysis) -> Section {
     let Some(curve) = &analysis.curve else { return Section::default() };
     let lead = match (curve.estimate, &analysis.seeing) {
         (true, _) => "Estimated from samples, as if each reference were independent of those before \
-                      (independent-reference model): a shape, not a count."
+                      (independent-reference model): a shape, not a count. It ends where less than one sample misses."
             .to_string(),
         (false, seeing) => {
             let window = match seeing {
@@ -45,7 +45,7 @@ fn chart(curve: &MissCurve, levels: &[(u32, u64)]) -> Chart {
     let cold = num::per_kilo(curve.cold_misses as f64, curve.accesses);
     // Where only first touches are left, more entries change nothing.
     let widest = levels.iter().map(|(_, entries)| *entries as f64).fold(0.0, f64::max);
-    if let Some(last) = points.last().filter(|last| last.1 <= cold && last.0 < widest).copied() {
+    if let Some(last) = points.last().filter(|last| !curve.estimate && last.1 <= cold && last.0 < widest).copied() {
         points.push((widest, last.1));
     }
     let lines = Lines::new(Axis::new("entries", Scale::Log2), Axis::new("misses per 1,000", Scale::Log10));
@@ -100,7 +100,13 @@ fn in_words(curve: &MissCurve, points: &[(f64, f64)], levels: &[(u32, u64)]) -> 
     }
     sizes.sort();
     let at = |entries: u64| points.iter().take_while(|(x, _)| *x <= entries as f64).last();
-    let value = |(entries, label): &(u64, String)| Some(format!("{label}: {}", num::rate(at(*entries)?.1)));
+    let value = |(entries, label): &(u64, String)| {
+        // Beyond the end of an estimate less than one sample misses.
+        if curve.estimate && *entries as f64 > last {
+            return Some(format!("{label}: below {}", num::rate(num::per_kilo(1.0, curve.accesses))));
+        }
+        Some(format!("{label}: {}", num::rate(at(*entries)?.1)))
+    };
     let values: Vec<String> = sizes.iter().filter_map(value).collect();
     if values.is_empty() {
         return String::new();

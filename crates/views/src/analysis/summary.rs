@@ -96,13 +96,34 @@ fn sampled(analysis: &Analysis, period_ns: u64, samples: u64, document: &mut Doc
             None => "No sample could be attributed.".into(),
         });
     }
-    document.answer(RichText::from("Counts, walks and what would help: ").code(exact_command(analysis)));
+    document.answer(RichText::from(exact_lead(analysis)).code(exact_command(analysis)));
+}
+
+/// What the command that is named tells.
+fn exact_lead(analysis: &Analysis) -> &'static str {
+    match is_running(analysis) {
+        true => "Counts, walks and what would help, of a minute: ",
+        false => "Counts, walks and what would help: ",
+    }
+}
+
+/// It was attached to: its command is no command.
+fn is_running(analysis: &Analysis) -> bool {
+    let is_of = |word: &String| word.starts_with("process ") || word.starts_with("control group ");
+    analysis.command.first().is_some_and(is_of)
 }
 
 fn exact_command(analysis: &Analysis) -> String {
-    // A process that was there already can't be run again by its number.
-    let is_process = analysis.command.first().is_some_and(|word| word.starts_with("process "));
-    format!("lookaside analyze --exact {}", if is_process { "CMD".into() } else { command(analysis) })
+    if !is_running(analysis) {
+        return format!("lookaside analyze --exact {}", command(analysis));
+    }
+    // A process that was there already can't be run again; intervals of it can be recorded. Of a group's the one that
+    // was seen most.
+    let of_word = analysis.command.first().and_then(|word| word.strip_prefix("process ")).map(str::to_string);
+    match of_word.or_else(|| dearest(analysis).map(|row| row.process.to_string())) {
+        Some(pid) => format!("lookaside analyze --every 1s --stop 60s --pid {pid}"),
+        None => "lookaside top --once".into(),
+    }
 }
 
 /// The row that costs most: an object, else a region, else a function.

@@ -207,9 +207,8 @@ fn table_of_groups(groups: &[TopGroup]) -> Table {
 
 /// Bytes by reason of each process that was looked at.
 fn small_table(all: &TopProcesses) -> Table {
-    let has = |reason: &SmallReason| {
-        all.processes.iter().flat_map(|row| &row.small_pages).any(|one| one.reason == *reason)
-    };
+    let has =
+        |reason: &SmallReason| all.processes.iter().flat_map(|row| &row.small_pages).any(|one| one.reason == *reason);
     let reasons: Vec<SmallReason> = SmallReason::ALL.into_iter().filter(has).collect();
     let heads = std::iter::once("process").chain(reasons.iter().map(|reason| reason.name()));
     let mut table = Table::new(heads.map(|head| column(&head)));

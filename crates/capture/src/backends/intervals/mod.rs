@@ -65,6 +65,7 @@ pub(crate) fn start(request: &RecordRequest) -> Result<Recording, CaptureError> 
             let words = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
             (child.id(), SampledProgram::Child(Mutex::new(ChildHandle::Running(child))), words, phase)
         }
+        RecordTarget::Pids(_) => return Err(refused("records one process: name it with --pid".into())),
         RecordTarget::Pid(pid) => {
             check_running(*pid)?;
             let phase = PhaseWatch::new(*pid, &intervals).map_err(refused)?;

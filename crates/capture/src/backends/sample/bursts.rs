@@ -60,12 +60,10 @@ pub fn sample_bursts(
     let share = MOST_EVENTS / processes.len().max(1) / online_cpus().len().max(1);
     let threads: Vec<u32> = processes.iter().flat_map(|&process| busiest_threads(process, share.max(1))).collect();
     let period_ns = u64::try_from(plan.period.as_nanos()).unwrap_or(u64::MAX);
-    let events =
-        Events::switched_off(&threads, period_ns).map_err(|error| refused(perf::refusal(&error, true)))?;
+    let events = Events::switched_off(&threads, period_ns).map_err(|error| refused(perf::refusal(&error, true)))?;
     let (sender, blocks) = crossbeam_channel::unbounded();
-    let first = SampledProcess::Attached(processes.first().copied().unwrap_or(0));
-    let mut collector = Collector::new(events, first, Arc::new(CollectorState::default()), sender);
-    processes.iter().skip(1).for_each(|&process| collector.attach(process));
+    let sampled = SampledProcess::Attached(processes.to_vec());
+    let mut collector = Collector::new(events, sampled, Arc::new(CollectorState::default()), sender);
     let (began, mut bursts) = (Instant::now(), Vec::new());
     while began.elapsed() + plan.burst <= plan.time && !stop() {
         let next = Instant::now() + plan.every;

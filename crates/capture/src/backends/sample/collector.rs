@@ -34,8 +34,8 @@ pub struct CollectorState {
 
 /// The process that is sampled.
 pub enum SampledProcess {
-    /// A process attached to.
-    Attached(u32),
+    /// Processes attached to.
+    Attached(Vec<u32>),
     /// A child of ours.
     Child(u32),
 }
@@ -78,9 +78,9 @@ impl Collector {
             pending: Vec::new(),
             open: Vec::new(),
         };
-        if let SampledProcess::Attached(process) = collector.sampled {
+        if let SampledProcess::Attached(processes) = &collector.sampled {
             // What was mapped before comes before everything.
-            collector.list(process, 0);
+            processes.clone().into_iter().for_each(|process| collector.list(process, 0));
         }
         collector
     }
@@ -109,11 +109,6 @@ impl Collector {
         self.send();
     }
 
-    /// Reads the memory map of one more process that is attached to.
-    pub fn attach(&mut self, process: u32) {
-        self.list(process, 0);
-    }
-
     /// Samples for so long, and sends what was seen; `false` when nobody listens.
     pub fn burst(&mut self, time: Duration) -> bool {
         self.events.switch(true);
@@ -126,9 +121,9 @@ impl Collector {
 
     /// An attached process is let go at once; a child is waited for.
     fn may_stop(&self) -> bool {
-        match self.sampled {
+        match &self.sampled {
             SampledProcess::Attached(_) => true,
-            SampledProcess::Child(process) => !matches!(child_state(process), ChildState::Running),
+            SampledProcess::Child(process) => !matches!(child_state(*process), ChildState::Running),
         }
     }
 
@@ -398,7 +393,7 @@ mod tests {
     #[test]
     fn maps_are_read_again_a_second_later_if_the_process_ran() {
         let own = std::process::id();
-        let (mut collector, _blocks) = collector(&[], SampledProcess::Attached(own));
+        let (mut collector, _blocks) = collector(&[], SampledProcess::Attached(vec![own]));
         let listings = |collector: &Collector| -> Vec<u64> {
             let of_own = |item: &TimedItem| match item {
                 TimedItem::Listing { process, regions } => *process == own && !regions.is_empty(),
@@ -445,7 +440,7 @@ mod tests {
         child.wait().unwrap();
 
         // Of one that is not ours nothing is known, and nothing waited for.
-        let (mut attached, blocks) = self::collector(&[], SampledProcess::Attached(ONE));
+        let (mut attached, blocks) = self::collector(&[], SampledProcess::Attached(vec![ONE]));
         assert!(attached.may_stop());
         attached.push_exit();
         assert!(attached.send() && blocks.is_empty());

@@ -30,9 +30,20 @@ impl Events {
         events.opened()
     }
 
-    /// Opens the event for all threads of a running process.
-    pub fn attached(process: u32, period_ns: u64) -> io::Result<Events> {
+    /// Opens the event for all threads of running processes. Those that have ended are left out, unless all have.
+    pub fn attached(processes: &[u32], period_ns: u64) -> io::Result<Events> {
         let mut events = Events::none();
+        for &process in processes {
+            match events.attach(process, period_ns) {
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                result => result?,
+            }
+        }
+        events.opened()
+    }
+
+    fn attach(&mut self, process: u32, period_ns: u64) -> io::Result<()> {
+        let events = self;
         let mut known = HashSet::new();
         loop {
             let mut new: Vec<u32> = threads_of(process)?.into_iter().filter(|thread| !known.contains(thread)).collect();
@@ -47,7 +58,7 @@ impl Events {
                 new.retain(|thread| !known.contains(thread));
             }
             if new.is_empty() {
-                return events.opened();
+                return Ok(());
             }
             for thread in new {
                 known.insert(thread);
@@ -182,7 +193,7 @@ pub mod tests {
     #[test]
     fn a_process_that_is_not_there_is_an_error() {
         // Above the largest pid that Linux gives (2^22).
-        let error = Events::attached(5_000_000, 500_000).err().unwrap();
+        let error = Events::attached(&[5_000_000], 500_000).err().unwrap();
         assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
         assert_eq!(threads_of(5_000_000).err().and_then(|error| error.raw_os_error()), Some(libc::ESRCH));
         assert_eq!(Events::none().opened().err().and_then(|error| error.raw_os_error()), Some(libc::ESRCH));
@@ -192,7 +203,7 @@ pub mod tests {
     #[test]
     fn an_event_that_is_refused_is_no_process_that_is_not_there() {
         let own = std::process::id();
-        for error in [Events::attached(own, 1 << 63).err(), Events::on_exec(own, 1 << 63).err()] {
+        for error in [Events::attached(&[own], 1 << 63).err(), Events::on_exec(own, 1 << 63).err()] {
             let error = error.unwrap();
             assert_ne!(error.raw_os_error(), Some(libc::ESRCH), "{error}");
         }

@@ -85,12 +85,17 @@ pub(crate) fn start_with(request: &RecordRequest, setup: ChildSetup) -> Result<R
             )
         }
         RecordTarget::Pid(process) => {
-            let events = Events::attached(*process, period_ns).map_err(|e| refused(perf::refusal(&e, true)))?;
-            (events, SampledProcess::Attached(*process), command_of(*process), SampledProgram::Attached)
+            let events = Events::attached(&[*process], period_ns).map_err(|e| refused(perf::refusal(&e, true)))?;
+            (events, SampledProcess::Attached(vec![*process]), command_of(*process), SampledProgram::Attached)
+        }
+        RecordTarget::Pids(processes) => {
+            let events = Events::attached(processes, period_ns).map_err(|e| refused(perf::refusal(&e, true)))?;
+            (events, SampledProcess::Attached(processes.clone()), Vec::new(), SampledProgram::Attached)
         }
     };
-    let pid = match sampled {
-        SampledProcess::Attached(process) | SampledProcess::Child(process) => process,
+    let pid = match &sampled {
+        SampledProcess::Attached(processes) => processes.first().copied().unwrap_or(0),
+        SampledProcess::Child(process) => *process,
     };
     let state = Arc::new(CollectorState::default());
     // Unbounded: a slow reader must not make the kernel drop samples, and a second has few thousand.
