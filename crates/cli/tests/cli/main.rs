@@ -31,6 +31,7 @@ mod probe;
 mod run;
 mod simulate_bake;
 mod terminal;
+mod top;
 mod trial;
 mod unit;
 mod validate;
