@@ -13,9 +13,9 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::top::{SmallBytes, TopProcesses};
 
 /// Which process or group: names and values.
-type Labels = Vec<(&'static str, String)>;
-type Bytes = Family<Labels, Gauge<i64>>;
-type Numbers = Family<Labels, Gauge<f64, AtomicU64>>;
+type MetricLabels = Vec<(&'static str, String)>;
+type Bytes = Family<MetricLabels, Gauge<i64>>;
+type Numbers = Family<MetricLabels, Gauge<f64, AtomicU64>>;
 
 /// What is told alike of processes and of groups.
 #[derive(Default)]
@@ -34,7 +34,7 @@ struct Metrics {
 impl Metrics {
     fn set(
         &self,
-        labels: &Labels,
+        labels: &MetricLabels,
         (cpus, [resident, huge, tables]): (f64, [u64; 3]),
         translation: Option<&TranslationShare>,
         small: &[SmallBytes],

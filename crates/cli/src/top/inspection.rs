@@ -33,7 +33,7 @@ const PLAN: BurstPlan = BurstPlan {
 const STEP: Duration = Duration::from_millis(20);
 
 /// A process by its number and when it started.
-type Identity = (u32, u64);
+type ProcessStart = (u32, u64);
 /// What a burst says of one process.
 type BurstOfProcess = Vec<WaitingSample>;
 
@@ -59,7 +59,7 @@ struct Sampling {
     setup: Setup,
     reason: String,
     reach_bytes: u64,
-    kept: BTreeMap<Identity, VecDeque<BurstOfProcess>>,
+    kept: BTreeMap<ProcessStart, VecDeque<BurstOfProcess>>,
     /// The last that was refused.
     refused: Option<String>,
 }
@@ -167,7 +167,7 @@ impl Sampling {
     }
 }
 
-fn identity(process: &Surveyed) -> Identity {
+fn identity(process: &Surveyed) -> ProcessStart {
     (process.pid, process.started_ticks)
 }
 

@@ -17,7 +17,7 @@ use ratatui::widgets::{Row, Table, TableState};
 use ratatui::{DefaultTerminal, Frame};
 
 use super::inspection::{Inspection, Inspector};
-use super::{ProcessObserver, Snapshot};
+use super::snapshot::{ProcessObserver, Snapshot};
 use crate::args::top::TopArgs;
 
 /// How soon an interruption is heeded.
@@ -34,7 +34,7 @@ pub fn run(
         return Err(Failure::bad("--cgroups: is a snapshot; add --once"));
     }
     let interval = Duration::from_secs(args.interval);
-    let shared = Arc::new(Shared { processes: Mutex::new(first.processes.clone()), ..Shared::default() });
+    let shared = Arc::new(LiveState { processes: Mutex::new(first.processes.clone()), ..LiveState::default() });
     let of_thread = Arc::clone(&shared);
     let sampler = std::thread::Builder::new().name("inspector".into());
     let sampler = sampler.spawn(move || inspect(inspector, &of_thread, interval));
@@ -49,14 +49,14 @@ pub fn run(
 
 /// What the two threads tell each other.
 #[derive(Default)]
-struct Shared {
+struct LiveState {
     stop: AtomicBool,
     processes: Mutex<Vec<Surveyed>>,
     inspection: Mutex<Inspection>,
 }
 
 /// Samples and looks, again and again. A failure shows as an empty column.
-fn inspect(mut inspector: Inspector, shared: &Shared, interval: Duration) {
+fn inspect(mut inspector: Inspector, shared: &LiveState, interval: Duration) {
     let stop = || shared.stop.load(Ordering::Relaxed);
     while !stop() {
         let processes = lock(&shared.processes).clone();
@@ -77,7 +77,7 @@ fn live(
     observer: &mut ProcessObserver,
     mut seen: Snapshot,
     interval: Duration,
-    shared: &Shared,
+    shared: &LiveState,
 ) -> Result<u8, Failure> {
     let failed = |e: std::io::Error| Failure::bad(format_args!("terminal: {e}"));
     let interrupt = Interrupt::install()?;
@@ -85,8 +85,7 @@ fn live(
     let (mut recent, mut next) = (seen.baked.clone(), Instant::now() + interval);
     loop {
         let inspection = lock(&shared.inspection).clone();
-        let mut shown = Snapshot { processes: seen.processes.clone(), baked: seen.baked.clone() };
-        let TopProcesses { processes: rows, .. } = shown.rows(&inspection, false);
+        let TopProcesses { processes: rows, .. } = seen.clone().rows(&inspection, false);
         terminal.draw(|frame| draw(frame, &mut state, &rows, &recent)).map_err(failed)?;
         while Instant::now() < next {
             if interrupt.asked() {

@@ -12,8 +12,11 @@ use lookaside_trace::{Block, Kind};
 use serde::{Deserialize, Serialize};
 
 use small_samples::SmallSamples;
+pub use waiting_sample::{MemoryRange, WaitingSample};
+use waiting_sample::{PAGE_SHIFT, SEED};
 
 mod small_samples;
+mod waiting_sample;
 
 /// Samples below which nothing is said: a share of 10 % would have an interval of 10 points and more.
 pub const LEAST_SAMPLES: usize = 100;
@@ -21,47 +24,8 @@ pub const LEAST_SAMPLES: usize = 100;
 const ACCESSES: u64 = 100_000;
 /// Accesses before those, which fill the TLBs and caches: so many, or as many as the last cache needs ([`warm_up`]).
 const WARM_UP: (u64, u64) = (150_000, 1_000_000);
-/// Of all that is drawn.
-const SEED: u64 = 1;
-const PAGE_SHIFT: u32 = 12;
 const LINES: u64 = 64;
 const LINE_SHIFT: u32 = 6;
-
-/// A sample of a thread's time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WaitingSample {
-    /// Its thread.
-    pub thread: u32,
-    /// The data address that it waited for; 0 = none, or not known.
-    pub addr: u64,
-}
-
-/// A range of a process's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemoryRange {
-    /// First byte.
-    pub start: u64,
-    /// First byte after.
-    pub end: u64,
-    /// Bytes of it in memory.
-    pub resident_bytes: u64,
-    /// Of those, bytes that huge pages map.
-    pub huge_bytes: u64,
-}
-
-impl MemoryRange {
-    fn small_pages(&self) -> u64 {
-        self.resident_bytes.saturating_sub(self.huge_bytes) >> PAGE_SHIFT
-    }
-
-    /// The part of its memory in small pages.
-    fn small_share(&self) -> f64 {
-        match self.resident_bytes {
-            0 => 1.0,
-            all => 1.0 - (self.huge_bytes as f64 / all as f64).min(1.0),
-        }
-    }
-}
 
 /// What samples say of a process's time in page-table walks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

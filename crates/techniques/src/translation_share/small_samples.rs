@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use lookaside_stats::{quantile, Richness, SplitMix64};
 
-use super::{MemoryRange, WaitingSample, PAGE_SHIFT, SEED};
+use super::waiting_sample::{MemoryRange, WaitingSample, PAGE_SHIFT, SEED};
 
 /// Bursts below which there is no interval, as rounds of any measurement.
 const LEAST_BURSTS: usize = lookaside_stats::LEAST_ROUNDS;
@@ -33,7 +33,7 @@ impl SmallSample {
 }
 
 /// Of each page, in how many bursts it was seen.
-pub(super) type PageCounts = BTreeMap<u64, u64>;
+pub(super) type BurstsOfPages = BTreeMap<u64, u64>;
 
 /// The samples in small pages, by burst.
 pub(super) struct SmallSamples {
@@ -53,8 +53,8 @@ impl SmallSamples {
     }
 
     /// Of each page, in how many bursts it was seen: what is seen again within a burst may be one visit.
-    pub(super) fn bursts_of_pages(&self) -> PageCounts {
-        let mut counts = PageCounts::new();
+    pub(super) fn bursts_of_pages(&self) -> BurstsOfPages {
+        let mut counts = BurstsOfPages::new();
         for burst in &self.bursts {
             let mut pages: Vec<u64> = burst.iter().map(SmallSample::page).collect();
             pages.sort_unstable();
@@ -83,12 +83,12 @@ impl SmallSamples {
     }
 
     /// Samples at pages that are seen now and then.
-    pub(super) fn rare_weight(&self, counts: &PageCounts) -> f64 {
+    pub(super) fn rare_weight(&self, counts: &BurstsOfPages) -> f64 {
         self.bursts.iter().fold(0.0, |sum, burst| sum + rare_weight(burst, counts))
     }
 
     /// The interval of the share of jumping samples, by drawing whole bursts.
-    pub(super) fn interval(&self, bursts: &[Vec<WaitingSample>], counts: &PageCounts) -> [f64; 2] {
+    pub(super) fn interval(&self, bursts: &[Vec<WaitingSample>], counts: &BurstsOfPages) -> [f64; 2] {
         if bursts.len() < LEAST_BURSTS {
             return [0.0, 1.0];
         }
@@ -146,7 +146,7 @@ impl SmallSamples {
     }
 }
 
-fn rare_weight(burst: &[SmallSample], counts: &PageCounts) -> f64 {
+fn rare_weight(burst: &[SmallSample], counts: &BurstsOfPages) -> f64 {
     let is_rare = |sample: &&SmallSample| counts.get(&sample.page()).is_some_and(|count| Richness::is_rare(*count));
     burst.iter().filter(is_rare).fold(0.0, |sum, sample| sum + sample.weight)
 }

@@ -6,7 +6,7 @@ use lookaside_runtime::hugepages::SmallReason;
 use lookaside_techniques::translation_share::TranslationShare;
 use serde::Serialize;
 
-use super::{SmallBytes, TopRow};
+use super::rows::{SmallBytes, TopRow};
 
 /// The processes of a control group, added up.
 #[derive(Clone, Debug, Serialize)]

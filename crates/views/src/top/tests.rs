@@ -1,4 +1,4 @@
-use lookaside_runtime::bake::{BakeStats, HelperStatus};
+use lookaside_runtime::bake::{BakeStats, HelperStatus, Surveyed};
 
 use super::*;
 
