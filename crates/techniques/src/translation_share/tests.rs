@@ -14,6 +14,7 @@ const MACHINE: &str = r#"
     entries = 64
     ways = "full"
     replacement = "lru"
+    tags = ["asid"]
     hit_cycles = 0.0
     [memory]
     cycles = 100.0

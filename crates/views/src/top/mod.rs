@@ -124,12 +124,19 @@ pub fn view(all: &TopProcesses, told: &BTreeMap<u32, ProcessReport>) -> Document
     let mut document = Document { titled: false, ..Document::new("Processes by translation", "") };
     let groups = &all.control_groups;
     if groups.is_empty() {
-        let shown = columns(&all.processes);
-        let mut table = Table::new(HEADS[..shown].iter().map(column));
+        let mut table = Table::new(HEADS[..BAKERS].iter().map(column));
+        let mut bakers = Table::new(HEADS[..1].iter().chain(&HEADS[BAKERS..]).map(column));
         for row in &all.processes {
-            table.row(cells(row, told).into_iter().take(shown).map(Into::into));
+            let cells = cells(row, told);
+            table.row(cells[..BAKERS].iter().cloned().map(Into::into));
+            if !row.process.helpers.is_empty() {
+                bakers.row(cells[..1].iter().chain(&cells[BAKERS..]).cloned().map(Into::into));
+            }
         }
         document.section(Section::unheaded("Processes").with(table));
+        if !bakers.is_empty() {
+            document.section(Section::unheaded("Bakers").with(bakers));
+        }
     } else {
         document.section(Section::unheaded("Control groups").with(table_of_groups(groups)));
     }
