@@ -1,14 +1,10 @@
 //! Whom a trial is about.
 
-use std::path::{Path, PathBuf};
-
 use lookaside_cli::exit::Failure;
+use lookaside_host::control_group_folder;
 use lookaside_runtime::bake::{members, named};
 
 use crate::args::trial::TrialArgs;
-
-/// Where control groups are mounted (Documentation/admin-guide/cgroup-v2.rst).
-const GROUPS: &str = "/sys/fs/cgroup";
 
 /// The processes that are meant.
 pub fn pids(args: &TrialArgs) -> Result<Vec<u32>, Failure> {
@@ -26,7 +22,8 @@ pub fn pids(args: &TrialArgs) -> Result<Vec<u32>, Failure> {
         pids.extend(found);
     }
     for group in &args.cgroup {
-        let found = members(&folder(group))?;
+        let folder = control_group_folder(group).map_err(|e| Failure::bad(format_args!("--cgroup: {e}")))?;
+        let found = members(&folder)?;
         if found.is_empty() {
             return Err(Failure::bad(format_args!("--cgroup {}: no process is in it", group.display())));
         }
@@ -36,13 +33,4 @@ pub fn pids(args: &TrialArgs) -> Result<Vec<u32>, Failure> {
     pids.sort_unstable();
     pids.dedup();
     Ok(pids)
-}
-
-/// A group's folder, by that or by its path below the place where groups are mounted.
-pub fn folder(group: &Path) -> PathBuf {
-    let below = Path::new(GROUPS).join(group.strip_prefix("/").unwrap_or(group));
-    match group.is_dir() {
-        false if below.is_dir() => below,
-        _ => group.to_path_buf(),
-    }
 }
