@@ -67,7 +67,7 @@ fn who_bakes_and_how_is_told() {
     assert_eq!(cells(&helped, &told)[7..], ["250", "5.00", "25 %", "9"].map(String::from));
     let itself = row(Surveyed { helpers: vec![(7, 0.25)], ..process(7) });
     assert_eq!(cells(&itself, &BTreeMap::new())[7..], ["–", "–", "25 %", "itself"].map(String::from));
-    assert_eq!([columns(&[alone.clone()]), columns(&[alone, helped])], [7, 11]);
+    assert_eq!([columns(std::slice::from_ref(&alone)), columns(&[alone, helped])], [7, 11]);
     let within = HelperStatus {
         bake: "auto".into(),
         backend: "module".into(),
