@@ -1,6 +1,6 @@
 //! What a trial found, and what was done about it; the journal of trials.
 
-use lookaside_report::chart::{Axis, Look, Point, PointRow, Points, Scale, Series};
+use lookaside_report::chart::{Axis, Lines, Look, Mark, Point, PointRow, Points, Scale, Series, Size};
 use lookaside_report::{num, Cell, Chart, Column, Document, Medium, Paint, RichText, Section, Table};
 use lookaside_runtime::trial::{
     Decision, JournalEntry, JournalState, Measure, MeasureEffect, PhaseRow, TrialReport, TrialVerdict, UndoneEntry,
@@ -217,8 +217,8 @@ fn effects(trial: &TrialReport) -> Section {
         ..PointRow::default()
     };
     let mut rows: Vec<PointRow> = all_effects(trial).map(|effect| row(effect.name.clone(), effect)).collect();
-    for (effect, name) in trial.halves.iter().zip(["first halves of phases", "second halves"]) {
-        rows.extend(effect.as_ref().map(|effect| row(format!("{}, {name}", effect.name), effect)));
+    for (effect, name) in trial.halves.iter().zip(["… first halves of phases", "… second halves"]) {
+        rows.extend(effect.as_ref().map(|effect| row(name.to_string(), effect)));
     }
     let points = Points { x: Axis::new("change, %", Scale::Linear), reference: Some(0.0), rows };
     Section::unheaded("What changed")
@@ -227,22 +227,24 @@ fn effects(trial: &TrialReport) -> Section {
 }
 
 fn over_time(trial: &TrialReport) -> Section {
-    let series = |on: bool, name: &str| {
-        let phases = trial.phases.iter().filter(|phase| phase.on == on && phase.left_out.is_none());
-        let points = phases.filter_map(|phase| Some(Point::new(phase.at_seconds, phase.value?)));
-        Series { name: name.into(), points: points.collect(), look: Look::Dots }
+    let counts = |phase: &&PhaseRow| phase.left_out.is_none();
+    let point = |pair: &[PhaseRow]| {
+        let of = |on| pair.iter().filter(counts).find(|phase| phase.on == on).and_then(|phase| phase.value);
+        Some(Point::new(pair[0].at_seconds, 100.0 * (of(true)? / of(false)? - 1.0)))
     };
-    let lines = lookaside_report::chart::Lines {
+    let points = trial.phases.chunks_exact(2).filter_map(point).collect();
+    let lines = Lines {
         x: Axis::new("seconds", Scale::Linear),
-        y: Axis::new(&trial.metric, Scale::Linear),
-        series: vec![series(false, "without"), series(true, "with")],
+        y: Axis::new("change, %", Scale::Linear),
+        series: vec![Series { name: "a pair of phases".into(), points, look: Look::Dots }],
         marks: Vec::new(),
-        levels: Vec::new(),
+        levels: vec![Mark { at: 0.0, name: "none".into() }],
         x_range: None,
         y_range: None,
-        size: lookaside_report::chart::Size::Large,
+        size: Size::Large,
     };
-    Section::unheaded("Over time").lead("A dot a phase.").with(Chart::lines(&trial.metric, lines))
+    let lead = format!("Change of the metric ({}) within each pair of phases.", trial.metric);
+    Section::unheaded("Over time").lead(lead).with(Chart::lines("change, %", lines))
 }
 
 fn phases(trial: &TrialReport) -> Table {

@@ -191,6 +191,7 @@ fn an_interrupted_trial_takes_back_and_a_killed_one_is_undone() {
     tried.until_huge(4);
     let going_on = done(tried.command().args(["undo", "2"]));
     assert_bad_input(&going_on, &["trial 2 is going on: end it by Ctrl-C"]);
+    assert_bad_input(&done(&mut tried.trial(&[])), &["trial 2 is going on in it: wait for its end"]);
     signal(&command, "-KILL");
     command.wait().expect("ended");
     assert!(tried.huge() > 0);

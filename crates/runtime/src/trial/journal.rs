@@ -170,6 +170,24 @@ impl Journal {
         Ok(entry)
     }
 
+    /// Finds out whether a trial is going on in one of these processes: two would take back what the other applies.
+    ///
+    /// # Errors
+    /// One is.
+    pub(super) fn check_free(&self, pids: &[u32]) -> Result<(), TrialError> {
+        let entries = self.entries()?;
+        let going_on = entries.iter().filter(|entry| entry.state == JournalState::Running && entry.command.is_same());
+        for entry in going_on {
+            if let Some(process) = entry.processes.iter().find(|process| pids.contains(&process.pid)) {
+                return Err(TrialError::Bad(format!(
+                    "process {}: trial {} is going on in it: wait for its end, or kill -INT {}",
+                    process.pid, entry.number, entry.command.pid
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// Takes note of windows of a process that are about to be made huge, and to stay so: not for a trial, but to be
     /// undone as one. Gives the number of the entry.
     ///
@@ -236,9 +254,12 @@ mod tests {
         let second = journal.begin("bake", Vec::new()).expect("written");
         assert_eq!((first.number, second.number), (1, 2));
         assert!(first.has_something() && !second.has_something() && !first.is_left_over());
+        let busy = journal.check_free(&[1, own]).expect_err("a trial is going on").to_string();
+        assert!(busy.starts_with(&format!("process {own}: trial 1 is going on in it")), "{busy}");
         first.state = JournalState::Kept;
         first.said = Some("p99 −12 %".into());
         journal.write(&first).expect("written");
+        journal.check_free(&[own]).expect("it is over");
         let third = journal.record_kept("hugepages apply", own, &[3 << 21]).expect("written");
         let kept = journal.entry(third).expect("read");
         assert_eq!((kept.number, kept.state, &kept.processes[0].windows[..]), (3, JournalState::Kept, &[3 << 21][..]));

@@ -34,6 +34,7 @@ const MIXED: f64 = 0.1;
 /// Nothing can be tried, measured or undone: in a line. Nothing is applied then.
 pub fn run(request: &TrialRequest<'_>, journal: &Journal) -> Result<TrialReport, TrialError> {
     let targets = TrialTarget::all(&request.pids)?;
+    journal.check_free(&request.pids)?;
     (request.progress)("looking at what it does");
     let before = (ThreadWrites::of(&targets), cpu_seconds(&targets));
     let (lever, switched, choice) = lever(request, &targets)?;
