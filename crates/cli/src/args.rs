@@ -99,17 +99,15 @@ pub enum Command {
     Lock(lock::LockCommand),
     /// Try huge pages or baking on a running process in turns, measure whether it helps, and keep only what does
     #[command(after_help = "Examples: lookaside trial --pid 4711\n          \
-        lookaside trial --comm redis-server --for 5m --statistic p99 --metric './latency-probe --each'\n          \
+        lookaside trial --pid 4711 --for 5m --statistic p99 --metric './latency-probe --each'\n          \
         lookaside trial --what bake --pid 4711 --metric cpu\n\n\
         Exit codes: 0 success, whatever was found; 1 not all could be taken back, or it ended early; 2 bad input, no \
         permission, or nothing to try or measure; 128 + signal if interrupted (all is taken back). With CMD: the \
         program's own")]
     Trial(Box<trial::TrialArgs>),
     /// Take back what a trial kept, or what a killed one left over
-    #[command(
-        after_help = "Examples: lookaside undo\n          lookaside undo 7\n          lookaside undo --list\n\n\
-        Exit codes: 0 nothing is left; 1 something could not be taken back; 2 bad input or no permission"
-    )]
+    #[command(after_help = "Examples: lookaside undo\n          lookaside undo --list\n\n\
+        Exit codes: 0 nothing is left; 1 something could not be taken back; 2 bad input or no permission")]
     Undo(trial::UndoArgs),
     /// Try huge pages on the processes that translation is likely to cost most, and keep those that help
     #[command(after_help = "Example: lookaside autopilot --once\n\n\

@@ -42,6 +42,8 @@ pub fn run(args: &TrialArgs) -> Result<u8, Failure> {
     }
     let tried = try_all(args, &levers, &metric, &journal, program.as_ref(), &interrupt);
     let tried = match (tried, &mut program) {
+        // Nothing was applied yet.
+        (Err(_), None) if interrupt.asked() => return Ok(interrupt.code()),
         // The program goes on, whatever became of the trial.
         (Err(failure), Some(program)) => {
             say(&failure.line);

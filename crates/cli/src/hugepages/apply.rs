@@ -20,7 +20,6 @@ pub fn run(args: &HugepagesApplyArgs) -> Result<u8, Failure> {
         return Err(Failure::bad("--pid: names this command itself"));
     }
     args.output.check()?;
-    let journal = Journal::open()?;
     let interrupt = Interrupt::install()?;
     let bar = spinner("looking");
     let applied = promote(&PromotionRequest {
@@ -32,7 +31,7 @@ pub fn run(args: &HugepagesApplyArgs) -> Result<u8, Failure> {
         look: &ClockSampler,
         stop: &|| interrupt.asked(),
         note: &|windows| {
-            let noted = journal.record_kept("hugepages apply", args.pid, windows);
+            let noted = Journal::open().and_then(|journal| journal.record_kept("hugepages apply", args.pid, windows));
             noted.map_err(|e| HugePageError::Bad(e.to_string()))
         },
     });
