@@ -13,14 +13,14 @@ pub enum HugepagesCommand {
     /// Choose the 2 MiB windows that are worth a huge page, from a recorded run
     #[command(after_help = "Examples: lookaside hugepages plan --budget 16 -o plan.toml ./join\n          \
         lookaside hugepages plan --budget 64 --machine skylake --trace join.lkt\n          \
-        lookaside hugepages plan --text --budget 8 -o code.toml gcc -O2 -c large.c\n\n\
+        lookaside hugepages plan --text --budget 8 -o code.toml gcc -O2 -c sum.c\n\n\
         Exit codes: 0 success; 1 the trace is damaged or the program failed (the plan is still made); 2 bad input; \
         125 recording failed; 128 + signal if interrupted (prints the windows with most walks, no plan)")]
     Plan(HugepagesPlanArgs),
     /// Run a program with its hottest memory, what a plan names, or its code on huge pages
     #[command(after_help = "Examples: lookaside hugepages run --budget 64 ./join\n          \
         lookaside hugepages run --plan plan.toml ./join\n          \
-        lookaside hugepages run --text gcc -O2 -c large.c\n\n\
+        lookaside hugepages run --text gcc -O2 -c sum.c\n\n\
         Exit code: the program's own; 2 bad input, 126 not executable, 127 not found")]
     Run(HugepagesRunArgs),
     /// Promote a running process's hottest memory to huge pages

@@ -286,7 +286,7 @@ fn what_can_not_be_tried_is_said_in_a_line() {
     };
     let own = std::process::id().to_string();
     bad(&["--comm", "no_such_name"], "--comm no_such_name: no process has that name");
-    bad(&["--cgroup", "no/such"], "name the folder of a control group");
+    bad(&["--cgroup", "no/such"], "--cgroup: no/such: no such control group");
     bad(&["--pid", "4194305"], "process 4194305: there is none");
     bad(&["--pid", &own, "--phase", "1s", "--settle", "1s"], "--phase 1s: want at least 200 ms more than --settle 1s");
     bad(&["--pid", &own, "--for", "5s"], "--for 5s: want at least two phases of 5s");
