@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{assert_bad_input, json, lookaside, stderr, stdout};
-use crate::hugepages::{can_collapse, huge_bytes, program, start, sum};
+use crate::hugepages::{as_nobody, can_collapse, folder_for_nobody, huge_bytes, program, start, sum};
 
 /// A program that runs, and a journal of its own.
 struct Tried {
@@ -250,6 +250,30 @@ fn a_program_is_started_and_tried_on() {
     assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
     let said = stdout(&output);
     assert!(said.contains(&sum()) && said.contains("Trial: skewed ("), "{said}");
+}
+
+/// Without a right to do so from outside, the preloaded library makes huge pages in the program, and splits them.
+#[test]
+fn without_rights_a_program_is_tried_on_from_inside() {
+    let Some(folder) = folder_for_nobody() else { return };
+    let Some(program) = program(folder.path()) else { return };
+    let state = folder.path().join("state");
+    std::fs::create_dir(&state).expect("a folder");
+    std::os::unix::fs::chown(&state, Some(65534), Some(65534)).expect("root gives it away");
+    let found = state.join("found.json");
+    let script = format!("(sleep 12) | {}; exit 7", program.display());
+    let arguments = ["trial", "--budget", "4", "--look", "1s", "--for", "3s", "--phase", "500ms", "--settle", "50ms"];
+    let mut command = as_nobody(&arguments);
+    command.args(["--max-stall", "1m", "--measure-only", "--metric", "cpu"]).env("XDG_STATE_HOME", &state);
+    command.arg(format!("--json={}", found.display())).args(["--", "sh", "-c", &script]);
+    let output = done(&mut command);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    assert!(stdout(&output).contains(&sum()), "{}", stdout(&output));
+    let found = crate::common::valid_json(&std::fs::read_to_string(found).expect("written"));
+    let found = &found["trials"][0];
+    assert_eq!(found["decision"], "taken-back", "{found}");
+    let applied = found["phases"].as_array().expect("a list").iter().filter(|phase| phase["applied_share"] == 1.0);
+    assert!(applied.count() > 0 && found["calls"]["longest_take_back_nanos"].as_u64() > Some(0), "{found}");
 }
 
 /// Of the processes of this machine one is tried after the other; for the test's own a line says what was decided.
