@@ -58,6 +58,7 @@ pub fn run(args: &AutopilotArgs) -> Result<u8, Failure> {
 
 fn limits(args: &AutopilotArgs) -> AutopilotLimits {
     AutopilotLimits {
+        comms: args.comm.clone(),
         least_cpus: args.least_cpu / 100.0,
         least_small_bytes: args.least_memory << 20,
         least_age: args.least_age,

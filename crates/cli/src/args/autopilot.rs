@@ -9,6 +9,9 @@ use super::trial::{percent, time};
 
 #[derive(Args)]
 pub struct AutopilotArgs {
+    /// Only processes with this name (repeatable) [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub comm: Vec<String>,
     /// Number of huge pages of 2 MiB for each process at most
     #[arg(long, value_name = "K", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     pub budget: u32,

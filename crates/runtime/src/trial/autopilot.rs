@@ -14,6 +14,8 @@ use crate::bake::{Survey, Surveyed};
 /// What an autopilot may use, and whom it tries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AutopilotLimits {
+    /// Names of the processes that may be tried, as `ps -o comm` has them; none: all.
+    pub comms: Vec<String>,
     /// CPUs that a process has to use.
     pub least_cpus: f64,
     /// Bytes that it has to have in small pages.
@@ -90,7 +92,8 @@ impl Autopilot {
         self.totals.kept_bytes = self.tried.values().filter_map(|(_, kept)| *kept).sum();
         let limits = &self.limits;
         let is_worth = |process: &&Surveyed| {
-            process.cpus >= limits.least_cpus
+            (limits.comms.is_empty() || limits.comms.contains(&process.comm))
+                && process.cpus >= limits.least_cpus
                 && process.small_bytes() >= limits.least_small_bytes
                 && process.started_ticks <= begun_ticks
         };
@@ -157,6 +160,7 @@ mod tests {
 
     fn limits() -> AutopilotLimits {
         AutopilotLimits {
+            comms: Vec::new(),
             least_cpus: 0.1,
             least_small_bytes: 64 << 20,
             least_age: Duration::from_secs(60),
@@ -193,6 +197,10 @@ mod tests {
         assert_eq!((tried, autopilot.totals().failed), (vec![3, 4], 2));
         let later = autopilot.choose(&all, now + Duration::from_secs(3700), 7).map(|process| process.pid);
         assert_eq!(later, Some(3));
+        let mut choosy = Autopilot::new(AutopilotLimits { comms: vec!["web".into()], ..limits() });
+        assert_eq!(choosy.choose(&all, now, 7), None);
+        let web = Surveyed { comm: "web".into(), ..process(4, 0.2, 100) };
+        assert_eq!(choosy.choose(&[process(3, 0.5, 100), web], now, 7).map(|process| process.pid), Some(4));
         // Another process of that number, since; but not before it has run for a while.
         let new = Surveyed { started_ticks: 9, ..process(4, 0.2, 100) };
         assert_eq!(autopilot.choose(std::slice::from_ref(&new), now, 8), None);
