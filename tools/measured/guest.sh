@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a small guest gains by huge pages on its host: tools/measured/guest.sh LOOKASIDE (some six minutes; as root; needs gcc,
-# cpio, qemu-system-x86 and apt, which downloads Debian's kernel). The host's setting is `never` meanwhile, so that the
-# guest's memory is in small pages at first, and put back at the end.
+# What a small guest gains by huge pages on its host: tools/measured/guest.sh LOOKASIDE (some six minutes; as root; needs
+# gcc, cpio, qemu-system-x86 and apt, which downloads Debian's kernel). The host's setting is `never` meanwhile, so that
+# the guest's memory is in small pages at first, and put back at the end.
 set -euo pipefail
 case "${1:-}" in
 '' | -h | --help) sed -n '2,4s/^# //p' "$0"; [ "${1:-}" ] && exit 0 || exit 2 ;;
@@ -25,5 +25,5 @@ qemu-system-x86_64 -accel tcg -M q35 -cpu max -m 768 -nodefaults -display none -
 guest=$!
 # It boots, and fills its memory.
 until [ "$(grep -c '^read' serial.log 2>/dev/null || true)" -ge 5 ]; do sleep 1; done
-XDG_STATE_HOME=$work "$lookaside" trial --pid "$guest" --by referenced --budget 160 --memory 400 --for 4m --phase 8s --settle 1s \
-	--max-stall 2s --metric log:serial.log --number 'read ([0-9.]+) ns' --measure-only
+XDG_STATE_HOME=$work "$lookaside" trial --pid "$guest" --by referenced --budget 160 --memory 400 --for 4m --phase 8s \
+	--settle 1s --max-stall 2s --metric log:serial.log --number 'read ([0-9.]+) ns' --measure-only

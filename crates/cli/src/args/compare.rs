@@ -11,8 +11,9 @@ use lookaside_cli::output::OutputArgs;
 pub struct CompareArgs {
     /// Variants to compare, separated by commas: base (small pages), thp, nothp (base again, as a control), asis (the
     /// system's settings), text (code on huge pages; text:N: N windows of 2 MiB at
-    /// most; text:PLAN: those of a file written by `hugepages plan --text`), hugepages:auto:K (K windows chosen at run time), hugepages:PLAN (a file written by
-    /// `hugepages plan`), bake:SETTINGS (for example bake:scan,sleep=1ms)
+    /// most; text:PLAN: those of a file written by `hugepages plan --text`), hugepages:auto:K (K windows chosen at
+    /// run time), hugepages:PLAN (a file written by `hugepages plan`), bake:SETTINGS (for example
+    /// bake:scan,sleep=1ms)
     #[arg(long, value_name = "LIST", default_value = "base,thp,bake:scan")]
     pub variants: String,
     /// Measured rounds; each runs every variant once, in random order

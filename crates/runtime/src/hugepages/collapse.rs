@@ -1,6 +1,7 @@
 //! Making huge pages of another process's memory: `process_madvise(MADV_COLLAPSE)`, a window a call, and
-//! [small ones](SplitResult) again; where there is no right to do that, [orders](super::remote_collapse) to the thread of the preloaded library in the process, which does
-//! the same by `madvise`. What the process reads and writes stays as it is, whether a call succeeds or not.
+//! [small ones](SplitResult) again; where there is no right to do that, [orders](super::remote_collapse) to the
+//! thread of the preloaded library in the process, which does the same by `madvise`. What the process reads and
+//! writes stays as it is, whether a call succeeds or not.
 
 mod split;
 

@@ -12,7 +12,7 @@ use super::effect::Measure;
 use super::error::TrialError;
 use super::metric::{Statistic, TrialMetric};
 use super::number_stream::NumberStream;
-use super::pass_counter::PassCounter;
+use super::pass_counter::{no_counter, PassCounter};
 use super::target::TrialTarget;
 use crate::hugepages::{window_of, AddressSampler};
 
@@ -258,15 +258,7 @@ fn counters(targets: &[TrialTarget]) -> Result<Vec<PerfCounter>, TrialError> {
             opened => Some(opened),
         })
         .collect::<Result<_, _>>()
-        .map_err(|e| {
-            let why = match refusal(&e) {
-                Refusal::NoEvent | Refusal::NoPerfEvents => "there is no PMU here; use another metric".into(),
-                Refusal::Forbidden => "kernel.perf_event_paranoid forbids it; run as root".into(),
-                Refusal::TooManyFiles => "too many threads; raise the limit of open files (ulimit -n)".into(),
-                _ => e.to_string(),
-            };
-            TrialError::Bad(format!("--metric instructions: {why}"))
-        })
+        .map_err(|e| no_counter(&e, "--metric instructions"))
 }
 
 /// Waits; `false` = it is to stop.

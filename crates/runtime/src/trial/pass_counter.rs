@@ -25,14 +25,8 @@ impl PassCounter {
             Err(e) if refusal(&e) == Refusal::NoThread => None, // it has ended meanwhile
             opened => Some(opened),
         });
-        let counters = counters.collect::<Result<_, _>>().map_err(|e| {
-            let why = match refusal(&e) {
-                Refusal::TooManyFiles => "too many threads; raise the limit of open files (ulimit -n)".to_string(),
-                Refusal::Forbidden => "kernel.perf_event_paranoid forbids it; run as root".to_string(),
-                _ => format!("the kernel gives no hardware breakpoint ({e})"),
-            };
-            TrialError::Bad(format!("counting passes of {}: {why}", mark.name))
-        })?;
+        let counters = counters.collect::<Result<_, _>>();
+        let counters = counters.map_err(|e| no_counter(&e, &format!("counting passes of {}", mark.name)))?;
         Ok(Self { pid, counters })
     }
 
@@ -40,6 +34,19 @@ impl PassCounter {
     pub(super) fn passes(&mut self) -> u64 {
         self.counters.iter_mut().map(|counter| counter.read().map_or(0, |count| count.value)).sum()
     }
+}
+
+/// Why there is no counter, in a line that begins with what was to be counted.
+pub(super) fn no_counter(error: &std::io::Error, what: &str) -> TrialError {
+    let why = match refusal(error) {
+        Refusal::NoEvent | Refusal::NoPerfEvents => {
+            "this machine has no such counter (PMU, debug registers); use another metric".into()
+        }
+        Refusal::Forbidden => "kernel.perf_event_paranoid forbids it; run as root".into(),
+        Refusal::TooManyFiles => "too many threads; raise the limit of open files (ulimit -n)".into(),
+        _ => format!("the kernel gives no counter for it ({error})"),
+    };
+    TrialError::Bad(format!("{what}: {why}"))
 }
 
 /// The process that uses most of the CPU, if that is most of what all use; by what they have used since `before`.

@@ -4,7 +4,8 @@
 //! pages in one TLB entry, but costs a copy, zeroing, and memory that nobody touched. [`regions`] finds the aligned
 //! windows of address space that can be huge, [`profile`] counts what each costs, [`select`] chooses, [`cost`] prices a
 //! collapse, [`plan`] puts it side by side, as a file ([`file`](mod@file)), and [`apply`] finds a plan's windows in
-//! another run. [`code_planner`] chooses windows of code in the same way. [`mosaic`] is another way to ask: runs with different windows huge, and a model fitted on them.
+//! another run. [`code_planner`] chooses windows of code in the same way. [`mosaic`] is another way to ask: runs with
+//! different windows huge, and a model fitted on them.
 
 pub mod apply;
 pub mod bench;
